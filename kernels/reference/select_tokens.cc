@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "kernels/check_shape.h"
+#include "kernels/random.h"
+#include "kernels/reference/reference_ops.h"
+
+namespace switchyard {
+namespace {
+
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+constexpr int32_t kNoToken = -1;
+
+void CheckRow(const SelectTokensRow& row, const SelectedTokens& out) {
+  CHECK(row.temperature >= 0 && std::isfinite(row.temperature))
+      << "temperature " << row.temperature;
+  CHECK(row.top_k >= 0) << "top_k " << row.top_k;
+  CHECK(row.top_p > 0 && row.top_p <= 1) << "top_p " << row.top_p;
+  CHECK(row.min_p >= 0 && row.min_p <= 1) << "min_p " << row.min_p;
+  CHECK(row.repetition_penalty > 0 && std::isfinite(row.repetition_penalty))
+      << "repetition_penalty " << row.repetition_penalty;
+  CHECK(std::isfinite(row.presence_penalty) && std::isfinite(row.frequency_penalty))
+      << "presence_penalty " << row.presence_penalty << " frequency_penalty "
+      << row.frequency_penalty;
+  CHECK(row.top_logprobs >= 0 && row.top_logprobs <= out.max_top_logprobs)
+      << "top_logprobs " << row.top_logprobs << "; room for " << out.max_top_logprobs;
+}
+
+bool AllFinite(const float* logits, int64_t vocabulary) {
+  return std::all_of(logits, logits + vocabulary, [](float logit) { return std::isfinite(logit); });
+}
+
+// In double: the sum runs over the whole vocabulary.
+double LogSumExp(const float* logits, int64_t vocabulary) {
+  const double largest = *std::max_element(logits, logits + vocabulary);
+  double sum = 0;
+  for (int64_t id = 0; id < vocabulary; ++id) {
+    sum += std::exp(logits[id] - largest);
+  }
+  return largest + std::log(sum);
+}
+
+// The lowest id among the largest.
+int32_t LargestLogit(const float* logits, int64_t vocabulary) {
+  const float* largest = std::max_element(logits, logits + vocabulary);
+  return *largest == kForbidden ? kNoToken : static_cast<int32_t>(largest - logits);
+}
+
+struct TopLogprobs {
+  int32_t count = 0;
+  int32_t* ids = nullptr;
+  float* logprobs = nullptr;
+};
+
+void FillTopLogprobs(
+    const float* logits,
+    int64_t vocabulary,
+    double log_sum,
+    std::vector<Candidate>& ranked,
+    const TopLogprobs& top
+) {
+  ranked.clear();
+  for (int64_t id = 0; id < vocabulary; ++id) {
+    ranked.push_back({.id = static_cast<int32_t>(id), .logit = logits[id]});
+  }
+  const int64_t filled = std::min<int64_t>(top.count, vocabulary);
+  std::partial_sort(
+      ranked.begin(),
+      ranked.begin() + filled,
+      ranked.end(),
+      [](const Candidate& a, const Candidate& b) {
+        return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+      }
+  );
+  for (int32_t i = 0; i < top.count; ++i) {
+    const auto place = static_cast<size_t>(i);
+    const bool exists = i < filled;
+    top.ids[i] = exists ? ranked[place].id : kNoToken;
+    top.logprobs[i] = exists ? static_cast<float>(ranked[place].logit - log_sum) : kForbidden;
+  }
+}
+
+}  // namespace
+
+void ReferenceOps::SelectTokens(const SelectTokensArgs& args, const SelectedTokens& out) {
+  const int64_t rows = args.logits.rows();
+  const int64_t vocabulary = args.logits.columns();
+  CHECK(vocabulary > 0) << "logits are " << args.logits.ToString();
+  CheckMatrix("logits", args.logits, rows, vocabulary);
+  for (int64_t r = 0; r < rows; ++r) {
+    const SelectTokensRow& row = args.rows[r];
+    CheckRow(row, out);
+    const float* raw = args.logits.f32() + r * vocabulary;
+    out.ids[r] = kNoToken;
+    if (!AllFinite(raw, vocabulary)) {
+      continue;
+    }
+    row_scratch_.assign(raw, raw + vocabulary);
+    ApplyPenaltiesAndBias(args, row, vocabulary, row_scratch_.data());
+    int32_t chosen = LargestLogit(row_scratch_.data(), vocabulary);
+    if (chosen == kNoToken) {
+      continue;
+    }
+    if (row.temperature > 0) {
+      SamplingDistribution(row, row_scratch_.data(), vocabulary, candidates_);
+      chosen = Draw(candidates_, UniformDraw(row.seed, row.position));
+    }
+    out.ids[r] = chosen;
+    if (out.logprobs == nullptr) {
+      continue;
+    }
+    const double log_sum = LogSumExp(raw, vocabulary);
+    out.logprobs[r] = static_cast<float>(raw[chosen] - log_sum);
+    if (row.top_logprobs > 0) {
+      const int64_t first = r * out.max_top_logprobs;
+      const TopLogprobs top = {row.top_logprobs, out.top_ids + first, out.top_logprobs + first};
+      FillTopLogprobs(raw, vocabulary, log_sum, candidates_, top);
+    }
+  }
+}
+
+}  // namespace switchyard

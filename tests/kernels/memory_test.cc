@@ -1,0 +1,91 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/kernels/op_test.h"
+
+namespace switchyard {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+class MemoryTest : public OpTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, MemoryTest, testing::ValuesIn(BackendNames()), BackendTestName);
+
+TEST_P(MemoryTest, AllocatesZeros) {
+  const TensorView view = memory_.Zeros(DType::kF32, {129});
+
+  EXPECT_THAT(memory_.ReadFloats(view), Each(0.0F));
+}
+
+TEST_P(MemoryTest, AllocatesNothing) {
+  const StatusOr<std::unique_ptr<Buffer>> buffer = ops_->Allocate(0);
+
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_EQ((*buffer)->bytes(), 0);
+}
+
+TEST_P(MemoryTest, RefusesMoreThanThereIsWithBothNumbers) {
+  const Status status = ops_->Allocate(int64_t{1} << 60).status();
+
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("1152921504606846976"), HasSubstr("available")));
+}
+
+TEST_P(MemoryTest, DownloadsWhatWasUploaded) {
+  const std::array<int32_t, 3> sent = {1, -2, 3};
+  const TensorView view = memory_.Zeros(DType::kI32, {3});
+  std::array<int32_t, 3> received = {};
+
+  ops_->Upload(sent.data(), view.data(), view.bytes());
+  ops_->Download(view.data(), received.data(), view.bytes());
+
+  EXPECT_EQ(received, sent);
+}
+
+TEST_P(MemoryTest, FinishesWithoutAFault) {
+  EXPECT_TRUE(ops_->Finish().ok());
+}
+
+TEST_P(MemoryTest, GivesWeightsTheirLogicalSizesWhateverTheLayout) {
+  const std::vector<float> values(24, 1.0F);
+
+  const Weight out_in =
+      memory_.AddWeight({.role = WeightRole::kExpertStack, .shape = {2, 3, 4}, .values = values});
+  const Weight in_out = memory_.AddWeight(
+      {.role = WeightRole::kExpertStack,
+       .layout = WeightLayout::kInOut,
+       .shape = {2, 3, 4},
+       .values = values}
+  );
+
+  EXPECT_EQ(out_in.experts, 2);
+  EXPECT_EQ(out_in.in_features, 4);
+  EXPECT_EQ(out_in.out_features, 3);
+  EXPECT_EQ(in_out.experts, 2);
+  EXPECT_EQ(in_out.in_features, 3);
+  EXPECT_EQ(in_out.out_features, 4);
+  EXPECT_NE(out_in.index, in_out.index);
+}
+
+TEST_P(MemoryTest, GivesEmbeddingsAndVectorsTheirSizes) {
+  const Weight table = memory_.AddWeight(
+      {.role = WeightRole::kEmbedding, .shape = {3, 2}, .values = std::vector<float>(6)}
+  );
+  const Weight stack = memory_.AddWeight(
+      {.role = WeightRole::kVectorStack, .shape = {3, 2}, .values = std::vector<float>(6)}
+  );
+  const Weight vector = memory_.AddVector({1, 2, 3});
+
+  EXPECT_EQ(table.in_features, 3);
+  EXPECT_EQ(table.out_features, 2);
+  EXPECT_EQ(stack.experts, 3);
+  EXPECT_EQ(stack.out_features, 2);
+  EXPECT_EQ(vector.out_features, 3);
+}
+
+}  // namespace
+}  // namespace switchyard
