@@ -1,0 +1,82 @@
+#include "engine/model/families/family.h"
+
+#include <array>
+
+#include "engine/model/families/jetmoe.h"
+#include "engine/model/families/switchhead.h"
+
+namespace switchyard {
+
+StatusOr<std::unique_ptr<Router>> LayerLoader::LinearRouter(
+    const RouterConfig& config, RouterKind kind, const std::string& name
+) const {
+  ASSIGN_OR_RETURN(
+      const Weight score,
+      weights.Dense(name, WeightLayout::kOutIn, model.model_dim, config.groups * config.experts)
+  );
+  return Router::Create(ops, config, layer, kind, score);
+}
+
+std::span<const Family> Families() {
+  static const std::array families = {JetMoeFamily(), SwitchHeadFamily()};
+  return families;
+}
+
+StatusOr<const Family*> FindFamily(ConfigReader& config) {
+  std::string known;
+  for (const Family& family : Families()) {
+    if (family.Recognizes(config)) {
+      return &family;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(family.name);
+  }
+  return InvalidArgument(
+      config.path().string(),
+      ": is of no known family (model_type \"",
+      config.TextOr({"model_type"}, ""),
+      "\"); known: ",
+      known
+  );
+}
+
+namespace {
+
+constexpr int64_t kMaxElements =
+    int64_t{1} << 40;  // of any one tensor; keeps every product of sizes in 64 bits
+
+Status CheckRouter(const char* where, const RouterConfig& router) {
+  if (router.top_k > router.experts) {
+    return InvalidArgument(where, " picks ", router.top_k, " of only ", router.experts, " experts");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckConfig(const ModelConfig& config) {
+  const AttentionConfig& attention = config.attention;
+  RETURN_IF_ERROR(CheckRouter("the attention router", attention.router));
+  if (config.feed_forward.kind == FeedForwardKind::kExperts) {
+    RETURN_IF_ERROR(CheckRouter("the feed-forward router", config.feed_forward.router));
+  }
+  if (attention.rotary_dims % 2 != 0) {
+    return InvalidArgument(
+        "rotary width is ", attention.rotary_dims, "; it must be even: channels turn in pairs"
+    );
+  }
+  const double widest = static_cast<double>(attention.kv_heads) *
+                        static_cast<double>(attention.key_dim + attention.value_dim) *
+                        static_cast<double>(attention.router.experts) *
+                        static_cast<double>(config.model_dim);
+  const double hidden = static_cast<double>(config.feed_forward.hidden_dim) *
+                        static_cast<double>(config.feed_forward.router.experts + 1) *
+                        static_cast<double>(config.model_dim) * 2;
+  if (widest > static_cast<double>(kMaxElements) || hidden > static_cast<double>(kMaxElements)) {
+    return InvalidArgument(
+        "its sizes multiply to a tensor of more than ", kMaxElements, " elements"
+    );
+  }
+  return OkStatus();
+}
+
+}  // namespace switchyard

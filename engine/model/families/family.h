@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/model/block.h"
+#include "engine/model/config_reader.h"
+#include "engine/model/model_config.h"
+#include "engine/model/weights.h"
+#include "kernels/ops.h"
+
+namespace switchyard {
+
+// The parts of a decoder as a family builds them.
+struct Decoder {
+  Weight embedding;
+  std::vector<std::unique_ptr<Block>> blocks;  // executed order
+  NormWeights final_norm;
+  Weight head;
+  Weight head_bias;  // may be absent
+};
+
+// What building one layer needs at hand.
+struct LayerLoader {
+  const ModelConfig& model;
+  WeightLoader& weights;
+  Ops& ops;
+  int64_t layer = 0;
+
+  // A linear router whose scores are the dense weight `name` [groups * experts, model_dim].
+  StatusOr<std::unique_ptr<Router>> LinearRouter(
+      const RouterConfig& config, RouterKind kind, const std::string& name
+  ) const;
+};
+
+// One family of checkpoints: translates its config.json and tensor names into the parts that models
+// are made of. To add one: a file in this folder with these three functions, a line in family.cc, a
+// golden set in tests/golden.
+struct Family {
+  const char* name;
+  // The tensor whose rows are the vocabulary, for configs that do not say its size.
+  const char* embedding_tensor;
+  // Whether a config.json is of this family.
+  bool (*Recognizes)(ConfigReader& config);
+  // INVALID_ARGUMENT naming file and field; options that would change the result and are not
+  // supported are refused by name.
+  StatusOr<ModelConfig> (*ReadConfig)(ConfigReader& config);
+  // DATA_LOSS naming file and tensor.
+  StatusOr<Decoder> (*BuildDecoder)(const ModelConfig& config, WeightLoader& weights, Ops& ops);
+};
+
+std::span<const Family> Families();
+
+// The family of a config.json; INVALID_ARGUMENT that lists the known ones.
+StatusOr<const Family*> FindFamily(ConfigReader& config);
+
+// INVALID_ARGUMENT for a combination that no model can have (top_k above experts, odd rotary width,
+// sizes over the limits).
+Status CheckConfig(const ModelConfig& config);
+
+}  // namespace switchyard

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/ops.h"
+
+namespace switchyard {
+
+// A model as independent parts. A family file only fills this in from its config.json; nothing
+// below it knows families.
+
+enum class AttentionKind : uint8_t {
+  kMoa,         // routed query and output, keys and values shared by all experts
+  kSwitchHead,  // per head: value and output (and query and key where the checkpoint has them) may
+                // be experts
+};
+
+enum class PositionKind : uint8_t { kNone, kRotary };
+
+struct RouterConfig {
+  int64_t groups = 1;  // 1, or one router for each head
+  int64_t experts = 0;
+  int64_t top_k = 0;
+  GateKind gate = GateKind::kSoftmaxSelected;
+};
+
+struct AttentionConfig {
+  AttentionKind kind = AttentionKind::kMoa;
+  int64_t kv_heads = 0;
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+  RouterConfig router;  // of each of the layer's attention routers
+  bool query_routed =
+      false;  // SwitchHead: which projections are experts; MoA: query and output always are
+  bool key_routed = false;
+  bool value_routed = false;
+  bool output_routed = false;
+  PositionKind positions = PositionKind::kRotary;
+  int64_t rotary_dims = 0;
+  double rotary_base = 10000;
+  float scale = 0;  // of the attention logits
+
+  // Query heads over each kv head: the experts chosen in MoA, else 1.
+  int64_t QueryGroups() const { return kind == AttentionKind::kMoa ? router.top_k : 1; }
+};
+
+enum class FeedForwardKind : uint8_t {
+  kDense,    // act(x W1 + b1) W2 + b2
+  kExperts,  // sum over chosen experts of gate * act(x W1[e]) W2[e]; gated: act(first half) *
+             // second half
+};
+
+struct FeedForwardConfig {
+  FeedForwardKind kind = FeedForwardKind::kDense;
+  int64_t hidden_dim = 0;  // of one expert
+  ActivationKind activation = ActivationKind::kRelu;
+  bool gated = false;
+  RouterConfig router;
+};
+
+struct NormConfig {
+  NormKind kind = NormKind::kRms;
+  float block_epsilon = 1e-5F;  // of the norms inside the layers
+  float final_epsilon = 1e-5F;  // of the norm before the logits
+};
+
+struct ModelConfig {
+  std::string family;
+  int64_t vocabulary_size = 0;
+  int64_t model_dim = 0;
+  int64_t layers = 0;  // executed
+  int64_t context_tokens = 0;
+  AttentionConfig attention;
+  FeedForwardConfig feed_forward;
+  NormConfig norm;
+  float embedding_scale = 1;
+  bool tied_head = false;
+  // What the tokenizer files may leave open.
+  bool adds_bos = false;
+  std::optional<int32_t> bos_id;
+  std::vector<int32_t> eos_ids;
+};
+
+}  // namespace switchyard

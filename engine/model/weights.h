@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/model/weight_files.h"
+#include "kernels/ops.h"
+
+namespace switchyard {
+
+struct WeightOptions {
+  std::optional<DType>
+      dtype;  // convert every matrix while loading (f32 or bf16); absent: as stored
+};
+
+// What `inspect` says of the weights.
+struct WeightsSummary {
+  int64_t parameters_total = 0;
+  int64_t parameters_active =
+      0;  // multiplied for each token: chosen experts, dense, routers, norms, output head
+  int64_t weights_bytes = 0;
+};
+
+struct NormWeights {
+  Weight weight;
+  Weight bias;
+};
+
+struct ExpertStackShape {
+  int64_t experts = 0;         // all groups together
+  int64_t active_experts = 0;  // multiplied for each token
+  int64_t in_features = 0;
+  int64_t out_features = 0;
+};
+
+// Hands the tensors of a checkpoint to a backend by name and role, checking each shape, and keeps
+// account of what was used. Errors name the tensor, its shape and the shape that the config asks
+// for.
+class WeightLoader {
+ public:
+  // `files` and `ops` must outlive this; `files` must outlive the model.
+  WeightLoader(WeightFiles& files, const WeightOptions& options, Ops& ops);
+
+  // The tensor `name`; DATA_LOSS when it is missing, has another shape, or a dtype that is not F32,
+  // F16 or BF16.
+  StatusOr<Weight> Dense(
+      const std::string& name, WeightLayout layout, int64_t in_features, int64_t out_features
+  );
+  // Rows [begin, end) of a stored [rows, in] matrix as a weight of its own.
+  StatusOr<Weight> DenseRows(
+      const std::string& name, int64_t rows, int64_t in_features, int64_t begin, int64_t end
+  );
+  StatusOr<Weight> ExpertStack(
+      const std::string& name, WeightLayout layout, const ExpertStackShape& shape
+  );
+  StatusOr<Weight> Embedding(const std::string& name, int64_t vocabulary, int64_t dim);
+  // The embedding once more as the output head (tied).
+  StatusOr<Weight> TiedHead(const std::string& name, int64_t vocabulary, int64_t dim);
+  StatusOr<Weight> Vector(const std::string& name, int64_t dim);
+  // weight, and for layer norms bias, at prefix + "weight" and prefix + "bias".
+  StatusOr<NormWeights> Norm(const std::string& prefix, NormKind kind, int64_t dim);
+
+  bool Has(const std::string& name) const;
+  // The stored shape; empty when there is no such tensor.
+  std::vector<int64_t> ShapeOf(const std::string& name) const;
+  // The outermost size of the matrix `name`; DATA_LOSS when there is none.
+  StatusOr<int64_t> RowsOf(const std::string& name) const;
+  // Marks a tensor as known but of no use (stored constants, statistics, redundant copies).
+  void Ignore(const std::string& name);
+
+  // DATA_LOSS naming the first tensor that nothing asked for.
+  Status CheckAllUsed() const;
+
+  // Of everything that was handed over so far.
+  const WeightsSummary& summary() const { return summary_; }
+
+ private:
+  StatusOr<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape);
+  Weight Add(const std::string& name, WeightRole role, WeightLayout layout, TensorView data);
+  TensorView Converted(TensorView data);
+
+  WeightFiles& files_;
+  WeightOptions options_;
+  Ops& ops_;
+  std::set<std::string> used_;
+  WeightsSummary summary_;
+};
+
+}  // namespace switchyard

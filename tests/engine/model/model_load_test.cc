@@ -1,0 +1,250 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/model/model.h"
+#include "kernels/backend.h"
+#include "tests/support/temporary_folder.h"
+
+// Loading a model folder, with the golden checkpoints as good ones and every fault made on a copy
+// of them.
+
+namespace switchyard {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::filesystem::path Golden(const std::string& name) {
+  return std::filesystem::path(SWITCHYARD_SOURCE_DIR) / "tests/golden/data" / name;
+}
+
+class ModelLoad : public testing::Test {
+ protected:
+  ModelLoad() : ops_(*MakeOps({.device = "reference", .threads = 1})) {}
+
+  void Copy(const std::string& golden) { folder_.CopyFrom(Golden(golden)); }
+
+  void Change(const Json& fields) {
+    Json config = Json::parse(ReadWholeFile(folder_.path() / "config.json"));
+    config.update(fields);
+    folder_.Write("config.json", config.dump());
+  }
+
+  void Rename(const std::string& from, const std::string& to) {
+    Json config = Json::parse(ReadWholeFile(folder_.path() / "config.json"));
+    config[to] = config.at(from);
+    config.erase(from);
+    folder_.Write("config.json", config.dump());
+  }
+
+  StatusOr<std::unique_ptr<Model>> Load(const WeightOptions& options = {}) {
+    return Model::Load(folder_.path(), options, *ops_);
+  }
+
+  std::string LoadMessage() {
+    const auto model = Load();
+    return model.ok() ? "loaded" : MessageOf(model.status());
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Ops> ops_;
+};
+
+TEST_F(ModelLoad, ReadsEveryDimensionOfAJetMoeConfig) {
+  Copy("jetmoe");
+
+  const auto model = Load();
+
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  const ModelConfig& config = (*model)->config();
+  EXPECT_EQ(config.family, "jetmoe");
+  EXPECT_EQ(config.vocabulary_size, 97);
+  EXPECT_EQ(config.model_dim, 40);
+  EXPECT_EQ(config.layers, 3);
+  EXPECT_EQ(config.context_tokens, 4096);
+  EXPECT_EQ(config.attention.kv_heads, 3);
+  EXPECT_EQ(config.attention.key_dim, 8);
+  EXPECT_EQ(config.attention.QueryGroups(), 2);
+  EXPECT_EQ(config.attention.router.experts, 5);
+  EXPECT_EQ(config.feed_forward.hidden_dim, 28);
+  EXPECT_TRUE(config.feed_forward.gated);
+  EXPECT_FLOAT_EQ(config.norm.block_epsilon, 1e-6F);
+  EXPECT_FLOAT_EQ(config.norm.final_epsilon, 1e-3F);
+  EXPECT_TRUE(config.tied_head);
+  EXPECT_EQ(config.bos_id, 1);
+}
+
+TEST_F(ModelLoad, CountsParametersAndKeyValueBytes) {
+  Copy("jetmoe");
+
+  const auto model = Load();
+
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  // By hand: embedding 97*40; per layer q and o experts 2*5*24*40, kv 48*40, two routers 2*5*40,
+  // feed-forward 5*(56*40 + 40*28), two norms and two biases 4*40; final norm 40.
+  EXPECT_EQ(
+      (*model)->summary().parameters_total, 3880 + 3 * (9600 + 1920 + 400 + 16800 + 160) + 40
+  );
+  // Of the stacks 2 of 5 experts; the tied head counts, the embedding look-up does not.
+  EXPECT_EQ(
+      (*model)->summary().parameters_active, 3880 + 3 * (3840 + 1920 + 400 + 6720 + 160) + 40
+  );
+  // 3 layers, 3 heads, 8 channels of key and of value, 4 bytes.
+  EXPECT_EQ((*model)->kv_layout().BytesPerToken(), 3 * 3 * 16 * 4);
+}
+
+TEST_F(ModelLoad, ReadsTheTransformersSpellingOfAJetMoeConfig) {
+  Copy("jetmoe");
+  Rename("moe_num_experts", "num_local_experts");
+  Rename("moe_top_k", "num_experts_per_tok");
+  Rename("ffn_hidden_size", "intermediate_size");
+  Rename("kv_channels", "head_dim");
+
+  const auto model = Load();
+
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  EXPECT_EQ((*model)->config().feed_forward.hidden_dim, 28);
+}
+
+TEST_F(ModelLoad, ReadsTheRotaryBaseInsideRopeParameters) {
+  Copy("jetmoe");
+  Change({{"rope_parameters", {{"rope_theta", 5000.0}, {"rope_type", "default"}}}});
+
+  const auto model = Load();
+
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  EXPECT_EQ((*model)->config().attention.rotary_base, 5000.0);
+}
+
+TEST_F(ModelLoad, ReadsEveryDimensionOfASwitchHeadConfig) {
+  Copy("switchall_rope");
+
+  const auto model = Load();
+
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  const ModelConfig& config = (*model)->config();
+  EXPECT_EQ(config.family, "switchhead");
+  EXPECT_EQ(config.vocabulary_size, 103);  // from the embedding
+  EXPECT_EQ(config.model_dim, 38);
+  EXPECT_EQ(config.context_tokens, 200);  // unroll 100 and one memory block
+  EXPECT_EQ(config.attention.kv_heads, 2);
+  EXPECT_EQ(config.attention.key_dim, 13);
+  EXPECT_EQ(config.attention.rotary_dims, 6);  // half of 13, rounded down to pairs
+  EXPECT_EQ(config.feed_forward.router.experts, 9);
+  EXPECT_EQ(config.feed_forward.router.top_k, 3);
+  EXPECT_FALSE(config.bos_id.has_value());
+}
+
+TEST_F(ModelLoad, ConvertsWeightsWhenAsked) {
+  Copy("jetmoe_bf16_sharded");
+
+  EXPECT_TRUE(Load({.dtype = DType::kF32}).ok());
+  EXPECT_TRUE(Load({.dtype = DType::kBF16}).ok());
+}
+
+TEST_F(ModelLoad, NamesAnUnknownFamilyAndTheKnownOnes) {
+  folder_.Write("config.json", R"({"model_type": "llama"})");
+
+  EXPECT_THAT(
+      LoadMessage(),
+      AllOf(HasSubstr("config.json"), HasSubstr("llama"), HasSubstr("jetmoe, switchhead"))
+  );
+}
+
+TEST_F(ModelLoad, NamesTensorAndBothShapesWhenTheConfigContradictsTheFile) {
+  Copy("jetmoe");
+  Change({{"ffn_hidden_size", 29}});
+
+  EXPECT_THAT(
+      LoadMessage(),
+      AllOf(
+          HasSubstr("model.safetensors"),
+          HasSubstr("model.layers.0.mlp.input_linear.weight"),
+          HasSubstr("[5, 56, 40]"),
+          HasSubstr("[5, 58, 40]")
+      )
+  );
+}
+
+TEST_F(ModelLoad, NamesATensorThatIsMissing) {
+  Copy("switchhead_rope");
+  Change({{"transformer.encoder_n_layers", 4}});
+
+  EXPECT_THAT(LoadMessage(), HasSubstr("tensor unique_layers.3.norm1.weight is missing"));
+}
+
+TEST_F(ModelLoad, NamesATensorThatBelongsToNothing) {
+  Copy("switchhead_rope");
+  Change({{"transformer.encoder_n_layers", 2}});
+
+  EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("unique_layers.2."), HasSubstr("belongs to nothing")));
+}
+
+TEST_F(ModelLoad, RefusesQueryHeadsThatAreNotKvHeadsTimesExpertsPerToken) {
+  Copy("jetmoe");
+  Change({{"num_attention_heads", 5}});
+
+  EXPECT_THAT(LoadMessage(), HasSubstr("num_attention_heads is 5; it must be"));
+}
+
+TEST_F(ModelLoad, RefusesMoreExpertsPerTokenThanThereAre) {
+  Copy("jetmoe");
+  Change({{"moe_top_k", 6}, {"num_attention_heads", 18}});
+
+  EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("config.json"), HasSubstr("6 of only 5 experts")));
+}
+
+TEST_F(ModelLoad, RefusesSizesThatMultiplyBeyondMemory) {
+  Copy("jetmoe");
+  Change({{"hidden_size", 2147483647}, {"ffn_hidden_size", 2147483647}});
+
+  EXPECT_THAT(LoadMessage(), HasSubstr("elements"));
+}
+
+struct Option {
+  const char* name;
+  Json value;
+};
+
+class SwitchHeadOption : public ModelLoad, public testing::WithParamInterface<Option> {};
+
+TEST_P(SwitchHeadOption, ThatIsNotSupportedIsRefusedByName) {
+  Copy("switchall_rope");
+  Change({{GetParam().name, GetParam().value}});
+
+  EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("config.json"), HasSubstr(GetParam().name)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options,
+    SwitchHeadOption,
+    testing::Values(
+        Option{"moe.att.norm_qk", 1},
+        Option{"moe.att.shared_experts", 1},
+        Option{"moe.att.qside_n_experts", "4"},
+        Option{"moe.att.kq_n_experts", "4"},
+        Option{"moe.att.norm_ret", 1},
+        Option{"moe.sel_norm", "cos"},
+        Option{"moe.topk_mode", "l1_approx"},
+        Option{"moe.selection_mode", "mul"},
+        Option{"moe.norm_keys", 1},
+        Option{"lm.trafo.last_layer_context", 1},
+        Option{"transformer.activation", "topk"},
+        Option{"moe.att.selection_mode", "sinkhorn"},
+        Option{"rope.rotate_fraction", 1.5}
+    ),
+    [](const testing::TestParamInfo<Option>& test) {
+      std::string name = test.param.name;
+      std::replace(name.begin(), name.end(), '.', '_');
+      return name;
+    }
+);
+
+}  // namespace
+}  // namespace switchyard

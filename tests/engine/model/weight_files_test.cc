@@ -1,0 +1,118 @@
+#include "engine/model/weight_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/temporary_folder.h"
+
+namespace switchyard {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void WriteShard(const TemporaryFolder& folder, const std::string& file, const std::string& tensor) {
+  const float value = 1;
+  const Status status = WriteSafetensors(folder.path() / file, {{tensor, "F32", {1}, &value, 4}});
+  ASSERT_TRUE(status.ok()) << MessageOf(status);
+}
+
+void WriteIndex(const TemporaryFolder& folder, const std::string& weight_map) {
+  folder.Write(
+      "model.safetensors.index.json", R"({"metadata":{},"weight_map":)" + weight_map + "}"
+  );
+}
+
+std::string MessageOfOpening(const TemporaryFolder& folder) {
+  const auto files = WeightFiles::Open(folder.path());
+  return files.ok() ? "opened" : MessageOf(files.status());
+}
+
+TEST(WeightFiles, ReadsASingleFile) {
+  const TemporaryFolder folder;
+  WriteShard(folder, "model.safetensors", "a");
+
+  const auto files = WeightFiles::Open(folder.path());
+
+  ASSERT_TRUE(files.ok()) << MessageOf(files.status());
+  EXPECT_THAT((*files)->Names(), ElementsAre("a"));
+  EXPECT_EQ((*files)->bytes(), 4);
+  EXPECT_EQ((*files)->Find("b"), nullptr);
+}
+
+TEST(WeightFiles, ReadsTheShardsThatTheIndexNames) {
+  const TemporaryFolder folder;
+  WriteShard(folder, "one.safetensors", "a");
+  WriteShard(folder, "two.safetensors", "b");
+  WriteIndex(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
+
+  const auto files = WeightFiles::Open(folder.path());
+
+  ASSERT_TRUE(files.ok()) << MessageOf(files.status());
+  EXPECT_THAT((*files)->Names(), ElementsAre("a", "b"));
+  EXPECT_THAT((*files)->FileOf("b"), HasSubstr("two.safetensors"));
+}
+
+TEST(WeightFiles, SaysWhatAFolderWithoutWeightsLacks) {
+  const TemporaryFolder folder;
+
+  EXPECT_THAT(
+      MessageOfOpening(folder),
+      HasSubstr("neither model.safetensors nor model.safetensors.index.json")
+  );
+}
+
+TEST(WeightFiles, NamesAMissingShard) {
+  const TemporaryFolder folder;
+  WriteShard(folder, "one.safetensors", "a");
+  WriteIndex(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
+
+  EXPECT_THAT(
+      MessageOfOpening(folder),
+      AllOf(HasSubstr("two.safetensors"), HasSubstr("model.safetensors.index.json"))
+  );
+}
+
+TEST(WeightFiles, NamesATensorThatIsInAnotherShardThanTheIndexSays) {
+  const TemporaryFolder folder;
+  WriteShard(folder, "one.safetensors", "a");
+  WriteShard(folder, "two.safetensors", "b");
+  WriteIndex(folder, R"({"a":"two.safetensors","b":"one.safetensors"})");
+
+  EXPECT_THAT(
+      MessageOfOpening(folder),
+      AllOf(HasSubstr("one.safetensors: tensor a"), HasSubstr("does not say that it is here"))
+  );
+}
+
+TEST(WeightFiles, NamesATensorThatIsInNoShard) {
+  const TemporaryFolder folder;
+  WriteShard(folder, "one.safetensors", "a");
+  WriteIndex(folder, R"({"a":"one.safetensors","c":"one.safetensors"})");
+
+  EXPECT_THAT(MessageOfOpening(folder), AllOf(HasSubstr("tensor c"), HasSubstr("it is not")));
+}
+
+TEST(WeightFiles, RefusesAnIndexThatLeadsOutOfTheFolder) {
+  for (const char* file : {"../one.safetensors", "/etc/passwd", "sub/one.safetensors", "..", ""}) {
+    const TemporaryFolder folder;
+    WriteIndex(folder, Concat(R"({"a":")", file, R"("})"));
+
+    EXPECT_THAT(MessageOfOpening(folder), HasSubstr("not a plain file name")) << file;
+  }
+}
+
+TEST(WeightFiles, RefusesAnIndexThatIsNone) {
+  for (const char* text : {"", "[]", "{\"weight_map\":3}", "{\"weight_map\":{\"a\":3}}"}) {
+    const TemporaryFolder folder;
+    folder.Write("model.safetensors.index.json", text);
+
+    EXPECT_THAT(MessageOfOpening(folder), HasSubstr("model.safetensors.index.json")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace switchyard
