@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/model/step_batch.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+#include "kernels/ops.h"
+
+namespace switchyard {
+
+// The largest step.
+struct BatchLimits {
+  int32_t max_step_tokens = 0;
+  int32_t max_sequences = 0;
+  int32_t max_blocks_per_sequence = 0;
+  int32_t block_tokens = 0;
+};
+
+// Lays a step out as the flat arrays of StepBatch: written on the host into one array and uploaded
+// in one copy, into memory that is sized at load. Used only by the engine thread.
+class BatchBuilder {
+ public:
+  // RESOURCE_EXHAUSTED when the memory is not there. `ops` must outlive this.
+  static StatusOr<BatchBuilder> Create(Ops& ops, const BatchLimits& limits);
+
+  // Valid until the next Build. Row r of logit_rows belongs to the r-th slice that samples.
+  // Requires: the step is within the limits, and each sequence has the blocks its slice needs.
+  StepBatch Build(std::span<const SequenceSlice> slices);
+
+ private:
+  // A stretch of the host array; the same stretch of the device's holds its copy.
+  struct Section {
+    int64_t begin = 0;  // in int32s
+    int64_t size = 0;
+  };
+  struct Sections {
+    Section token_ids, positions, phases, slots;  // [tokens]
+    Section query_offsets, kv_lengths, block_tables,
+        logit_rows;  // [sequences + 1], [sequences], ...
+    int64_t total = 0;
+  };
+
+  BatchBuilder(Ops& ops, const BatchLimits& limits, std::unique_ptr<Buffer> device);
+
+  static Sections Layout(int64_t tokens, int64_t sequences, int64_t blocks, int64_t logit_rows);
+  static int64_t CapacityOf(const BatchLimits& limits);
+  int32_t* Host(const Section& section) { return host_.data() + section.begin; }
+  TensorView Device(const Section& section) const;
+  void WriteTokens(const SequenceSlice& slice, const Sections& sections, int64_t first_row);
+
+  Ops* ops_;
+  BatchLimits limits_;
+  std::vector<int32_t> host_;
+  std::unique_ptr<Buffer> device_;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "engine/expert_statistics.h"
+#include "engine/model/model.h"
+#include "engine/request.h"
+#include "engine/scheduler.h"
+
+namespace switchyard {
+
+struct EngineOptions {
+  SchedulerLimits limits;
+  int64_t kv_cache_bytes = int64_t{256} << 20;
+  int32_t max_queued_requests = 256;  // waiting; more are refused
+};
+
+struct EngineLoad {
+  int32_t running_requests = 0;
+  int32_t waiting_requests = 0;
+  int32_t available_blocks = 0;
+  int32_t total_blocks = 0;
+};
+
+// Runs requests through the model: one thread that drains the inbox, plans a step, runs it,
+// samples, and hands tokens to each request's sink. All methods may be called from any thread.
+class Engine {
+ public:
+  // RESOURCE_EXHAUSTED when the KV cache or the scratch does not fit, INVALID_ARGUMENT when
+  // kv_cache_bytes is less than one block.
+  static StatusOr<std::unique_ptr<Engine>> Create(
+      std::unique_ptr<Model> model, const EngineOptions& options
+  );
+  // Stops the thread; every request that is still there ends with kCancelled.
+  virtual ~Engine() = default;
+
+  // Runs one prompt token and one decode through the model so that everything is paged in, counted
+  // as warm-up.
+  virtual Status WarmUp() = 0;
+
+  // Takes the request, or says why not: RESOURCE_EXHAUSTED when the queue is full, INVALID_ARGUMENT
+  // when it could never fit the KV cache even alone, UNAVAILABLE after Stop. The sink is called
+  // only if this returns an id, perhaps before it does.
+  virtual StatusOr<RequestId> Submit(GenerationRequest request) = 0;
+
+  // Ends the request before the next step, in whatever state it is; unknown and finished ids are
+  // ignored.
+  virtual void Cancel(RequestId id) = 0;
+
+  // Refuses new requests, finishes the running ones until `deadline`, then cancels what is left and
+  // stops the thread.
+  virtual void Stop(Clock::time_point deadline) = 0;
+
+  // Copies the counters between two steps. DEADLINE_EXCEEDED when the engine thread does not answer
+  // within `timeout`.
+  virtual StatusOr<ExpertStatistics> SnapshotExpertStatistics(std::chrono::milliseconds timeout
+  ) = 0;
+
+  virtual EngineLoad Load() const = 0;
+
+  // Immutable facts, safe from any thread.
+  virtual const Model& model() const = 0;
+  virtual const EngineOptions& options() const = 0;
+};
+
+}  // namespace switchyard

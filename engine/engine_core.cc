@@ -1,0 +1,198 @@
+#include "engine/engine_core.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/capacity.h"
+#include "engine/request_check.h"
+#include "engine/warm_up.h"
+
+namespace switchyard {
+namespace {
+
+// A config may name an end-of-sequence token that its vocabulary does not have; it can never be
+// chosen.
+std::vector<int32_t> KnownEosIds(const ModelConfig& config) {
+  std::vector<int32_t> ids = config.eos_ids;
+  std::erase_if(ids, [&config](int32_t id) { return id < 0 || id >= config.vocabulary_size; });
+  return ids;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
+    std::unique_ptr<Model> model, const EngineOptions& options, Now now
+) {
+  RETURN_IF_ERROR(CheckOptions(options, model->config().context_tokens));
+  ASSIGN_OR_RETURN(const int32_t blocks, CountBlocks(options, model->kv_layout()));
+  std::unique_ptr<EngineCore> core(new EngineCore(std::move(model), options, std::move(now), blocks)
+  );
+  ASSIGN_OR_RETURN(
+      core->runner_, StepRunner::Create(*core->model_, core->stop_checker_, options.limits, blocks)
+  );
+  LogInfo(
+      "event=engine_ready blocks={} block_tokens={} kv_bytes_per_token={} kv_tokens_total={}",
+      blocks,
+      options.limits.block_tokens,
+      core->model_->kv_layout().BytesPerToken(),
+      int64_t{blocks} * options.limits.block_tokens
+  );
+  return core;
+}
+
+EngineCore::EngineCore(
+    std::unique_ptr<Model> model, const EngineOptions& options, Now now, int32_t blocks
+)
+    : model_(std::move(model)),
+      options_(options),
+      now_(std::move(now)),
+      created_at_(now_()),
+      scheduler_(options.limits),
+      stop_checker_(KnownEosIds(model_->config()), model_->config().context_tokens),
+      requests_(blocks, options.limits.max_running) {
+  const auto max_running = static_cast<size_t>(options.limits.max_running);
+  state_.running.reserve(max_running);
+  state_.waiting.reserve(max_running);
+  plan_.slices.reserve(max_running);
+  plan_.admitted.reserve(max_running);
+  slices_.reserve(max_running);
+}
+
+StatusOr<std::unique_ptr<Sequence>> EngineCore::Accept(RequestId id, GenerationRequest request)
+    const {
+  CHECK(request.sink != nullptr) << "request " << static_cast<uint64_t>(id) << " has no sink";
+  const ModelConfig& config = model_->config();
+  RETURN_IF_ERROR(CheckRequest(
+      request,
+      {.vocabulary_size = config.vocabulary_size,
+       .context_tokens = config.context_tokens,
+       .total_blocks = requests_.Load().total_blocks,
+       .block_tokens = options_.limits.block_tokens}
+  ));
+  auto sequence = std::make_unique<Sequence>(
+      id, std::move(request), config.context_tokens, options_.limits.block_tokens
+  );
+  sequence->submitted_at = now_();
+  return sequence;
+}
+
+Status EngineCore::WarmUp() {
+  return RunWarmUp(model_->config(), options_.limits.block_tokens, requests_.pool(), *runner_);
+}
+
+bool EngineCore::Step() {
+  const Clock::time_point now = now_();
+  requests_.ExpireDeadlines(now);
+  requests_.Describe(state_);
+  scheduler_.Plan(state_, plan_);
+  requests_.Apply(plan_, now, slices_);
+  if (slices_.empty()) {
+    return false;
+  }
+  if (const Status status = runner_->Run(slices_); status.ok()) {
+    Deliver();
+  } else {
+    FailSlices(status);
+  }
+  requests_.RemoveFinished();
+  LogStep();
+  return true;
+}
+
+void EngineCore::Deliver() {
+  const Clock::time_point now = now_();
+  size_t row = 0;
+  for (const SequenceSlice& slice : slices_) {
+    slice.sequence->computed_tokens += slice.planned.tokens;
+    if (slice.planned.samples) {
+      DeliverToken(*slice.sequence, runner_->Chosen(row), now);
+      ++row;
+    }
+  }
+}
+
+void EngineCore::DeliverToken(
+    Sequence& sequence, const Selection& selection, Clock::time_point now
+) {
+  if (selection.id < 0) {
+    LogWarning("event=no_token_chosen request_id={}", static_cast<uint64_t>(sequence.id));
+    FinishWithError(
+        sequence,
+        Internal(
+            "no token can be chosen for position ",
+            sequence.KnownTokens(),
+            ": the model's logits are not finite, or every token is forbidden"
+        ),
+        now
+    );
+    return;
+  }
+  sequence.Append(selection.id);
+  sequence.last_token_at = now;
+  if (!sequence.first_token_at.has_value()) {
+    sequence.first_token_at = now;
+  }
+  const std::optional<StopMatch> match = stop_checker_.Check(sequence);
+  const bool is_stop_token = match.has_value() && match->reason == FinishReason::kStop;
+  const Verdict verdict = sequence.request.sink->OnToken(
+      {.id = selection.id,
+       .logprob = selection.logprob,
+       .top = selection.top,
+       .completion_tokens = sequence.CompletionTokens(),
+       .is_stop_token = is_stop_token}
+  );
+  if (!match.has_value() && verdict == Verdict::kContinue) {
+    return;
+  }
+  FinishEvent event = sequence.Finish(now);
+  if (is_stop_token) {
+    event.stop_token_id = match->token_id;
+    event.stop_is_eos = match->is_eos;
+  }
+  // A stop string that ends with the last token allowed is still a stop.
+  const bool stopped = is_stop_token || verdict == Verdict::kStop;
+  event.reason = stopped ? FinishReason::kStop : FinishReason::kLength;
+  requests_.Finish(sequence, event);
+}
+
+void EngineCore::FailSlices(const Status& status) {
+  const Clock::time_point now = now_();
+  LogError("event=step_failed requests={} status=\"{}\"", slices_.size(), MessageOf(status));
+  for (const SequenceSlice& slice : slices_) {
+    FinishWithError(
+        *slice.sequence, Internal("the device failed in this step: ", MessageOf(status)), now
+    );
+  }
+}
+
+void EngineCore::FinishWithError(Sequence& sequence, Status status, Clock::time_point now) {
+  FinishEvent event = sequence.Finish(now);
+  event.reason = FinishReason::kError;
+  event.status = std::move(status);
+  requests_.Finish(sequence, event);
+}
+
+ExpertStatistics EngineCore::ReadExpertStatistics() const {
+  return {
+      .routers = ReadRouterStatistics(*model_),
+      .uptime_seconds = std::chrono::duration<double>(now_() - created_at_).count()};
+}
+
+void EngineCore::LogStep() const {
+  if (!spdlog::should_log(spdlog::level::debug)) {
+    return;
+  }
+  const EngineLoad load = requests_.Load();
+  LogDebug(
+      "event=step running={} waiting={} available_blocks={} {}",
+      load.running_requests,
+      load.waiting_requests,
+      load.available_blocks,
+      plan_.ToString()
+  );
+}
+
+}  // namespace switchyard

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/active_requests.h"
+#include "engine/engine.h"
+#include "engine/expert_statistics.h"
+#include "engine/model/model.h"
+#include "engine/request.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+#include "engine/step_runner.h"
+#include "engine/stop_checker.h"
+
+namespace switchyard {
+
+// The engine without its thread: one step at a time, so that tests drive it by hand. Used by one
+// thread at a time, except where a method says otherwise. Calls sinks from inside Step, Cancel and
+// CancelAll.
+class EngineCore {
+ public:
+  using Now = std::function<Clock::time_point()>;
+
+  // As Engine::Create. The model's Ops must outlive this.
+  static StatusOr<std::unique_ptr<EngineCore>> Create(
+      std::unique_ptr<Model> model, const EngineOptions& options, Now now
+  );
+
+  // The request as the engine keeps it, or INVALID_ARGUMENT when it could never run. Safe from any
+  // thread.
+  StatusOr<std::unique_ptr<Sequence>> Accept(RequestId id, GenerationRequest request) const;
+
+  // Requires: no request is running.
+  Status WarmUp();
+
+  void Add(std::unique_ptr<Sequence> sequence) { requests_.Add(std::move(sequence)); }
+  // Ends the request in whatever state it is; unknown ids are ignored.
+  void Cancel(RequestId id) { requests_.Cancel(id, now_()); }
+  void CancelAll() { requests_.CancelAll(now_()); }
+
+  // Ends what is past its deadline, then plans and runs one step. False when there was nothing to
+  // compute.
+  bool Step();
+
+  bool HasWork() const { return !requests_.empty(); }
+  std::optional<Clock::time_point> NearestDeadline() const { return requests_.NearestDeadline(); }
+
+  ExpertStatistics ReadExpertStatistics() const;
+
+  // Safe from any thread.
+  EngineLoad Load() const { return requests_.Load(); }
+  const Model& model() const { return *model_; }
+  const EngineOptions& options() const { return options_; }
+
+ private:
+  EngineCore(std::unique_ptr<Model> model, const EngineOptions& options, Now now, int32_t blocks);
+
+  void Deliver();
+  void DeliverToken(Sequence& sequence, const Selection& selection, Clock::time_point now);
+  // Ends the requests of this step, none of which can be trusted any more.
+  void FailSlices(const Status& status);
+  void FinishWithError(Sequence& sequence, Status status, Clock::time_point now);
+  void LogStep() const;
+
+  std::unique_ptr<Model> model_;
+  EngineOptions options_;
+  Now now_;
+  Clock::time_point created_at_;
+  Scheduler scheduler_;
+  StopChecker stop_checker_;
+  ActiveRequests requests_;
+  std::unique_ptr<StepRunner> runner_;
+
+  // Of the current step; kept for their memory.
+  SchedulerState state_;
+  StepPlan plan_;
+  std::vector<SequenceSlice> slices_;
+};
+
+}  // namespace switchyard

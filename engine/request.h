@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/token_sink.h"
+
+namespace switchyard {
+
+enum class RequestId : uint64_t {};
+
+using Clock = std::chrono::steady_clock;
+
+// Values are checked where they enter (server/request_validation); the engine CHECKs.
+struct SamplingParameters {
+  float temperature = 1;
+  int32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  uint64_t seed = 0;
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // distinct token ids
+  std::optional<int32_t> top_logprobs = {};                // absent: none wanted
+};
+
+struct StoppingParameters {
+  int32_t max_tokens = 1;  // >= 1; prompt + max_tokens <= context
+  int32_t min_tokens = 0;  // until then eos and stop tokens are never chosen
+  std::vector<int32_t> stop_token_ids = {};
+  bool ignore_eos = false;
+};
+
+struct GenerationRequest {
+  std::vector<int32_t> prompt;  // at least one token, all in the vocabulary
+  SamplingParameters sampling;
+  StoppingParameters stopping;
+  std::optional<Clock::time_point> deadline;
+  std::shared_ptr<TokenSink> sink;
+};
+
+}  // namespace switchyard

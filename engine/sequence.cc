@@ -1,0 +1,73 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+
+namespace switchyard {
+namespace {
+
+double Seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+bool HasPenalties(const SamplingParameters& sampling) {
+  return sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
+         sampling.frequency_penalty != 0;
+}
+
+}  // namespace
+
+Sequence::Sequence(
+    RequestId request_id, GenerationRequest accepted, int64_t context_tokens, int32_t block_tokens
+)
+    : id(request_id),
+      request(std::move(accepted)),
+      prompt_tokens(static_cast<int32_t>(request.prompt.size())),
+      max_total_tokens(static_cast<int32_t>(
+          std::min(context_tokens, int64_t{prompt_tokens} + request.stopping.max_tokens)
+      )),
+      tokens(std::move(request.prompt)),
+      has_penalties(HasPenalties(request.sampling)) {
+  CHECK(1 <= prompt_tokens && prompt_tokens < max_total_tokens)
+      << "prompt_tokens=" << prompt_tokens << " max_total_tokens=" << max_total_tokens;
+  request.prompt.clear();
+  tokens.reserve(static_cast<size_t>(max_total_tokens));
+  blocks.reserve(static_cast<size_t>(BlocksFor(max_total_tokens, block_tokens)));
+  if (has_penalties) {
+    history.Start(tokens, max_total_tokens - prompt_tokens);
+  }
+}
+
+ScheduledRequest Sequence::Scheduled() const {
+  return {
+      .id = id,
+      .known_tokens = KnownTokens(),
+      .computed_tokens = computed_tokens,
+      .blocks_held = static_cast<int32_t>(blocks.size()),
+      .max_total_tokens = max_total_tokens};
+}
+
+FinishEvent Sequence::Finish(Clock::time_point now) const {
+  FinishEvent event;
+  event.prompt_tokens = prompt_tokens;
+  event.completion_tokens = CompletionTokens();
+  event.queue_seconds = Seconds(submitted_at, admitted_at.value_or(now));
+  if (first_token_at.has_value()) {
+    event.time_to_first_token_seconds = Seconds(submitted_at, *first_token_at);
+    event.decode_seconds = Seconds(*first_token_at, last_token_at);
+  }
+  event.total_seconds = Seconds(submitted_at, now);
+  return event;
+}
+
+void Sequence::Append(int32_t token_id) {
+  tokens.push_back(token_id);
+  if (has_penalties) {
+    history.AddOutputToken(token_id);
+  }
+}
+
+}  // namespace switchyard

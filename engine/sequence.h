@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/block_pool.h"
+#include "engine/request.h"
+#include "engine/scheduler.h"
+#include "engine/token_history.h"
+
+namespace switchyard {
+
+enum class SequenceState : uint8_t { kWaiting, kRunning, kFinished };
+
+// What the engine keeps of one request from Submit until it has finished. Everything that grows
+// while it runs has its final capacity from the start. Made by the submitting thread, then used
+// only by the engine thread.
+struct Sequence {
+  // Takes the prompt out of `accepted`. Requires: 1 <= prompt tokens < context_tokens.
+  Sequence(
+      RequestId request_id, GenerationRequest accepted, int64_t context_tokens, int32_t block_tokens
+  );
+
+  int32_t KnownTokens() const { return static_cast<int32_t>(tokens.size()); }
+  int32_t CompletionTokens() const { return KnownTokens() - prompt_tokens; }
+  ScheduledRequest Scheduled() const;
+
+  // Everything but the reason, for a sequence that finishes now.
+  FinishEvent Finish(Clock::time_point now) const;
+
+  // The next token, as the sampler chose it.
+  void Append(int32_t token_id);
+
+  RequestId id;
+  SequenceState state = SequenceState::kWaiting;
+  GenerationRequest request;  // without the prompt: it is the head of `tokens`
+  int32_t prompt_tokens;
+  int32_t max_total_tokens;     // prompt + max_tokens, at most the context
+  std::vector<int32_t> tokens;  // prompt, then generated
+  int32_t computed_tokens = 0;  // of those, in the KV cache
+  std::vector<BlockId> blocks;  // by position: block i holds tokens i * block_tokens and on
+  bool has_penalties;
+  TokenHistory history;     // empty unless has_penalties
+  bool is_warm_up = false;  // its routing counts as warm-up
+
+  Clock::time_point submitted_at;
+  std::optional<Clock::time_point> admitted_at;
+  std::optional<Clock::time_point> first_token_at;
+  Clock::time_point last_token_at;
+};
+
+// A slice of the plan with the sequence it is cut from.
+struct SequenceSlice {
+  Sequence* sequence = nullptr;
+  PlannedSlice planned;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,91 @@
+#include "engine/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace switchyard {
+namespace {
+
+// Each running request has a slice of at least one token in a step.
+int32_t MaxSequences(const SchedulerLimits& limits) {
+  return std::min(limits.max_running, limits.max_step_tokens);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
+    const Model& model,
+    const StopChecker& stop_checker,
+    const SchedulerLimits& limits,
+    int64_t blocks
+) {
+  Ops& ops = model.ops();
+  const ModelConfig& config = model.config();
+  const int32_t max_sequences = MaxSequences(limits);
+  const int64_t context_blocks =
+      (config.context_tokens + limits.block_tokens - 1) / limits.block_tokens;
+  const BatchLimits batch_limits{
+      .max_step_tokens = limits.max_step_tokens,
+      .max_sequences = max_sequences,
+      .max_blocks_per_sequence = static_cast<int32_t>(std::min(context_blocks, blocks)),
+      .block_tokens = limits.block_tokens};
+  ASSIGN_OR_RETURN(
+      KvCache kv_cache, KvCache::Create(ops, model.kv_layout(), blocks, limits.block_tokens)
+  );
+  ASSIGN_OR_RETURN(
+      Scratch scratch,
+      Scratch::Create(ops, model.ScratchBytes(limits.max_step_tokens, max_sequences))
+  );
+  ASSIGN_OR_RETURN(BatchBuilder batch_builder, BatchBuilder::Create(ops, batch_limits));
+  ASSIGN_OR_RETURN(
+      auto logits,
+      ops.Allocate(max_sequences * config.vocabulary_size * static_cast<int64_t>(sizeof(float)))
+  );
+  Memory memory{
+      .kv_cache = std::move(kv_cache),
+      .scratch = std::move(scratch),
+      .batch_builder = std::move(batch_builder),
+      .logits = std::move(logits)};
+  return std::unique_ptr<StepRunner>(new StepRunner(model, stop_checker, limits, std::move(memory))
+  );
+}
+
+StepRunner::StepRunner(
+    const Model& model,
+    const StopChecker& stop_checker,
+    const SchedulerLimits& limits,
+    Memory memory
+)
+    : model_(model),
+      memory_(std::move(memory)),
+      sampler_(
+          model.ops(),
+          stop_checker,
+          {.max_rows = MaxSequences(limits),
+           .vocabulary_size = model.config().vocabulary_size,
+           .context_tokens = model.config().context_tokens}
+      ) {
+  sampling_.reserve(static_cast<size_t>(MaxSequences(limits)));
+}
+
+Status StepRunner::Run(std::span<const SequenceSlice> slices) {
+  sampling_.clear();
+  for (const SequenceSlice& slice : slices) {
+    if (slice.planned.samples) {
+      sampling_.push_back(slice.sequence);
+    }
+  }
+  const StepBatch batch = memory_.batch_builder.Build(slices);
+  const TensorView logits(
+      memory_.logits->data(),
+      DType::kF32,
+      {static_cast<int64_t>(sampling_.size()), model_.config().vocabulary_size}
+  );
+  model_.Forward(batch, memory_.kv_cache, memory_.scratch, logits, nullptr);
+  if (!sampling_.empty()) {
+    sampler_.Select(logits, sampling_);
+  }
+  return model_.ops().Finish();
+}
+
+}  // namespace switchyard

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/batch_builder.h"
+#include "engine/model/kv_cache.h"
+#include "engine/model/model.h"
+#include "engine/model/scratch.h"
+#include "engine/sampler.h"
+#include "engine/scheduler.h"
+#include "engine/stop_checker.h"
+
+namespace switchyard {
+
+// Takes the slices of a step through the model and the sampler, in memory that is allocated here
+// once. Knows nothing of queues or blocks' owners. Used only by the engine thread.
+class StepRunner {
+ public:
+  // RESOURCE_EXHAUSTED when the KV cache, the scratch or the logits do not fit. The references must
+  // outlive this.
+  static StatusOr<std::unique_ptr<StepRunner>> Create(
+      const Model& model,
+      const StopChecker& stop_checker,
+      const SchedulerLimits& limits,
+      int64_t blocks
+  );
+
+  // Stores the slices' keys and values and chooses a token for each slice that samples. An error is
+  // a device fault: nothing of the step can be trusted.
+  Status Run(std::span<const SequenceSlice> slices);
+
+  // The choice for the row-th slice that samples; valid until the next call of Chosen or Run.
+  Selection Chosen(size_t row) { return sampler_.Chosen(row); }
+
+ private:
+  struct Memory {
+    KvCache kv_cache;
+    Scratch scratch;
+    BatchBuilder batch_builder;
+    std::unique_ptr<Buffer> logits;
+  };
+  StepRunner(
+      const Model& model,
+      const StopChecker& stop_checker,
+      const SchedulerLimits& limits,
+      Memory memory
+  );
+
+  const Model& model_;
+  Memory memory_;
+  Sampler sampler_;
+  std::vector<const Sequence*> sampling_;  // of this step
+};
+
+}  // namespace switchyard

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/status.h"
+
+namespace switchyard {
+
+struct TokenLogprobValue {
+  int32_t id = 0;
+  float logprob = 0;
+};
+
+struct TokenEvent {
+  int32_t id = 0;
+  float logprob = 0;                            // log-softmax of the raw logits
+  std::span<const TokenLogprobValue> top = {};  // what was asked for; valid during the call
+  int32_t completion_tokens = 0;                // this one included
+  // An end-of-sequence or stop token: the last of the stream, and not part of the text.
+  bool is_stop_token = false;
+};
+
+enum class FinishReason : uint8_t {
+  kStop,       // stop token, end of sequence, or the sink said so (a stop string)
+  kLength,     // max_tokens, or the end of the context
+  kCancelled,  // Engine::Cancel
+  kDeadline,   // the request's deadline passed
+  kError,      // `status` says what
+};
+
+struct FinishEvent {
+  FinishReason reason = FinishReason::kStop;
+  Status status;                         // not OK only for kError
+  std::optional<int32_t> stop_token_id;  // of kStop by a token
+  bool stop_is_eos = false;
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;
+  int32_t cached_prompt_tokens = 0;
+  double queue_seconds = 0;
+  double time_to_first_token_seconds = 0;
+  double decode_seconds = 0;
+  double total_seconds = 0;
+};
+
+enum class Verdict : uint8_t { kContinue, kStop };
+
+// Where a request's results go, implemented by the layers above. The engine thread calls it:
+// implementations return at once, never wait for a client and never call back into the engine.
+class TokenSink {
+ public:
+  virtual ~TokenSink() = default;
+
+  // One call for each token, in order. kStop ends the request here with FinishReason::kStop (a stop
+  // string was found); the verdict on a stop token is ignored.
+  virtual Verdict OnToken(const TokenEvent& event) = 0;
+
+  // Exactly once, the last call; the engine holds nothing of the request afterwards.
+  virtual void OnFinished(const FinishEvent& event) = 0;
+};
+
+}  // namespace switchyard

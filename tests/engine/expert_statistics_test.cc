@@ -1,0 +1,71 @@
+#include "engine/expert_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/engine/driven_engine.h"
+
+namespace switchyard {
+namespace {
+
+class ExpertCounts : public ::testing::TestWithParam<TinyFamily> {};
+
+int64_t TokensOf(const RouterStatistics& router, Phase phase) {
+  const int64_t experts = router.heads * router.experts;
+  const auto first = router.tokens.begin() + static_cast<int64_t>(phase) * experts;
+  return std::accumulate(first, first + experts, int64_t{0});
+}
+
+TEST_P(ExpertCounts, AreTokensTimesTopKOfEachPhase) {
+  DrivenEngine engine({.family = GetParam()});
+  ASSERT_TRUE(engine.core().WarmUp().ok());
+  engine.Add(GreedyRequest({3, 1, 4, 1, 5}, 7));
+  engine.Add(GreedyRequest({9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6}, 3));
+
+  engine.RunAll();
+  const ExpertStatistics statistics = engine.core().ReadExpertStatistics();
+
+  ASSERT_FALSE(statistics.routers.empty());
+  for (const RouterStatistics& router : statistics.routers) {
+    const int64_t choices = router.heads * router.top_k;
+    // 23 prompt tokens; the last token of each completion is never fed back, so 6 + 2 decodes.
+    EXPECT_EQ(TokensOf(router, Phase::kPrefill), 23 * choices);
+    EXPECT_EQ(TokensOf(router, Phase::kDecode), 8 * choices);
+    EXPECT_EQ(TokensOf(router, Phase::kRecompute), 0);
+    EXPECT_EQ(TokensOf(router, Phase::kWarmUp), 2 * choices);
+    EXPECT_EQ(router.tokens.size(), router.gate_sum.size());
+  }
+}
+
+TEST_P(ExpertCounts, AreZeroBeforeAnythingRan) {
+  DrivenEngine engine({.family = GetParam()});
+  engine.now += std::chrono::seconds(3);
+
+  const ExpertStatistics statistics = engine.core().ReadExpertStatistics();
+
+  EXPECT_DOUBLE_EQ(statistics.uptime_seconds, 3);
+  for (const RouterStatistics& router : statistics.routers) {
+    EXPECT_EQ(std::accumulate(router.tokens.begin(), router.tokens.end(), int64_t{0}), 0);
+  }
+}
+
+TEST(ExpertStatistics, SumsGatesThatAddUpToOneForEachToken) {
+  DrivenEngine engine({.family = TinyFamily::kJetMoe});
+  engine.Add(GreedyRequest({3, 1, 4, 1, 5}, 1));
+
+  engine.RunAll();
+  const ExpertStatistics statistics = engine.core().ReadExpertStatistics();
+
+  ASSERT_EQ(statistics.routers.size(), 4);  // attention and feed-forward of two layers
+  for (const RouterStatistics& router : statistics.routers) {
+    EXPECT_NEAR(std::accumulate(router.gate_sum.begin(), router.gate_sum.end(), 0.0), 5, 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, ExpertCounts, ::testing::Values(TinyFamily::kJetMoe, TinyFamily::kSwitchHead)
+);
+
+}  // namespace
+}  // namespace switchyard
