@@ -1,0 +1,82 @@
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "server/request_registry.h"
+#include "server/serving_state.h"
+#include "server/token_stream.h"
+#include "switchyard/v1/inference.pb.h"
+
+namespace switchyard {
+
+// An RPC as gRPC hands it over, and when it wants to hear of the generation.
+struct GenerationCall {
+  const grpc::ServerContextBase& context;
+  const grpc::ByteBuffer& request;  // a GenerateRequest
+  WakeWhen wake_when = WakeWhen::kAnythingCame;
+  std::function<void()> wake;  // as TokenStream's
+};
+
+// For GenerationCall::wake: has the pump thread call `call`'s Deliver, as long as there is one.
+// Weak, because the engine may keep the sink a moment longer than gRPC keeps the RPC.
+template <typename Call>
+std::function<void()> DeliverThrough(SerialThread& pump, std::weak_ptr<Call> weak_call) {
+  return [&pump, deliver = [weak_call] {
+    if (const std::shared_ptr<Call> call = weak_call.lock()) {
+      call->Deliver();
+    }
+  }] { pump.Post(deliver); };
+}
+
+// How a generation came out: a status to end the RPC with and, when that is OK, its terminal event.
+struct GenerationEnd {
+  Status status;
+  v1::Finished finished;
+};
+
+// One accepted request: what Generate and GenerateOnce have in common. Cancel may be called from
+// any thread, the rest by one at a time.
+class Generation {
+ public:
+  // Parses and validates, takes the request's id, and hands it to the engine. `state` must outlive
+  // the result. `wake` may be called before this returns. Does not throw.
+  static StatusOr<std::unique_ptr<Generation>> Start(ServingState& state, GenerationCall call);
+
+  // The client is gone: the engine drops the request before its next step.
+  void Cancel();
+
+  TokenStream::Taken Take() { return stream_->Take(); }
+
+  // Gives the request's id back, so that the client may use it again as soon as it reads the end,
+  // and says how it ended. Requires: taken.finished.
+  GenerationEnd End(const TokenStream::Taken& taken);
+
+ private:
+  explicit Generation(LoadedModel& model) : model_(model) {}
+
+  static StatusOr<std::unique_ptr<Generation>> TryStart(ServingState& state, GenerationCall& call);
+  Status Submit(ValidatedRequest valid, GenerationCall& call);
+  Status StatusOf(const FinishEvent& event) const;
+  v1::Finished Describe(const TokenStream::Taken& taken) const;
+  bool IsEos(const FinishEvent& event) const;
+
+  LoadedModel& model_;
+  RequestRegistry::Registration registration_;
+  std::shared_ptr<TokenStream> stream_;  // shared with the engine
+  RequestId engine_id_ = {};
+  uint64_t seed_ = 0;
+  bool ignores_eos_ = false;
+  std::vector<int32_t> echoed_prompt_;  // empty unless asked for
+  std::atomic<bool> client_cancelled_ = false;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,127 @@
+#include "server/inference_service.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/field_violation.h"
+#include "server/generate_once.h"
+#include "server/generate_stream.h"
+#include "server/grpc_status.h"
+#include "server/request_validation.h"
+#include "server/unary_call.h"
+#include "text/utf8.h"
+
+namespace switchyard {
+namespace {
+
+// For RPCs that need nothing but processor time.
+grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext& context, const Status& status) {
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* InferenceService::Generate(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request
+) {
+  return GenerateStream::Start(state_, *context, *request);
+}
+
+grpc::ServerUnaryReactor* InferenceService::GenerateOnce(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  return switchyard::GenerateOnce::Start(state_, *context, *request, *response);
+}
+
+grpc::ServerUnaryReactor* InferenceService::Tokenize(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  const auto answer = [this](const auto& asked, auto& answered) {
+    return AnswerTokenize(asked, answered);
+  };
+  return FinishNow(
+      *context, AnswerBytes<v1::TokenizeRequest, v1::TokenizeResponse>(*request, *response, answer)
+  );
+}
+
+grpc::ServerUnaryReactor* InferenceService::Detokenize(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  const auto answer = [this](const auto& asked, auto& answered) {
+    return AnswerDetokenize(asked, answered);
+  };
+  return FinishNow(
+      *context,
+      AnswerBytes<v1::DetokenizeRequest, v1::DetokenizeResponse>(*request, *response, answer)
+  );
+}
+
+grpc::ServerUnaryReactor* InferenceService::GetModelInfo(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  const auto answer = [this](const auto& asked, auto& answered) {
+    return AnswerModelInfo(asked, answered);
+  };
+  return FinishNow(
+      *context,
+      AnswerBytes<v1::GetModelInfoRequest, v1::GetModelInfoResponse>(*request, *response, answer)
+  );
+}
+
+Status InferenceService::AnswerTokenize(
+    const v1::TokenizeRequest& request, v1::TokenizeResponse& response
+) const {
+  ASSIGN_OR_RETURN(const LoadedModel* model, state_.Model(request.model()));
+  RETURN_IF_ERROR(CheckHasTokenizer("text", *model));
+  EncodeOptions options{.add_bos = std::nullopt, .parse_special = request.parse_special_tokens()};
+  if (request.has_add_bos()) {
+    options.add_bos = request.add_bos();
+  }
+  const StatusOr<std::vector<int32_t>> ids = model->tokenizer->Encode(request.text(), options);
+  if (ids.status().code() == StatusCode::kInvalidArgument) {
+    return FieldViolation("text", Concat("cannot be tokenized: ", MessageOf(ids.status())));
+  }
+  RETURN_IF_ERROR(ids.status());
+  for (const int32_t id : *ids) {
+    response.add_token_ids(id);
+    response.add_pieces(ReplaceInvalidUtf8(model->tokenizer->TokenPiece(id)));
+  }
+  return OkStatus();
+}
+
+Status InferenceService::AnswerDetokenize(
+    const v1::DetokenizeRequest& request, v1::DetokenizeResponse& response
+) const {
+  ASSIGN_OR_RETURN(const LoadedModel* model, state_.Model(request.model()));
+  RETURN_IF_ERROR(CheckHasTokenizer("token_ids", *model));
+  const std::vector<int32_t> ids(request.token_ids().begin(), request.token_ids().end());
+  const StatusOr<std::string> text = model->tokenizer->Decode(ids);
+  if (text.status().code() == StatusCode::kInvalidArgument) {
+    return FieldViolation("token_ids", Concat("cannot be decoded: ", MessageOf(text.status())));
+  }
+  RETURN_IF_ERROR(text.status());
+  response.set_text(*text);
+  return OkStatus();
+}
+
+Status InferenceService::AnswerModelInfo(
+    const v1::GetModelInfoRequest& request, v1::GetModelInfoResponse& response
+) const {
+  ASSIGN_OR_RETURN(const LoadedModel* model, state_.Model(request.model()));
+  response = model->info;
+  return OkStatus();
+}
+
+}  // namespace switchyard

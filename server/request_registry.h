@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "base/status.h"
+#include "engine/mutex.h"
+
+namespace switchyard {
+
+// The ids of the requests that are in the engine: refuses a second one of the same id, makes ids
+// for requests that have none, and lets a shutdown wait until all are done. Thread-safe.
+class RequestRegistry {
+ public:
+  // A registered id; gives it back when destroyed or released. Thread-compatible.
+  class Registration {
+   public:
+    Registration() = default;
+    Registration(RequestRegistry& owner, std::string id) : owner_(&owner), id_(std::move(id)) {}
+    Registration(Registration&& other) noexcept;
+    Registration& operator=(Registration&& other) noexcept;
+    ~Registration() { Release(); }
+
+    void Release();
+    const std::string& id() const { return id_; }
+
+   private:
+    RequestRegistry* owner_ = nullptr;  // null when there is nothing to give back
+    std::string id_;
+  };
+
+  // ALREADY_EXISTS when a request of this id is active. An empty id stands for a new one.
+  StatusOr<Registration> Register(const std::string& id);
+
+  // Returns when no request is active, the time has come, or StopWaiting was called; says whether
+  // none is.
+  bool WaitUntilNone(std::chrono::steady_clock::time_point deadline);
+  void StopWaiting();
+
+  size_t Count() const;
+
+ private:
+  void Remove(const std::string& id);
+
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::unordered_set<std::string> ids_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool stop_waiting_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,301 @@
+#include "server/request_validation.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "server/field_violation.h"
+#include "server/sampling_validation.h"
+#include "text/utf8.h"
+
+namespace switchyard {
+namespace {
+
+constexpr size_t kMaxRequestIdBytes = 128;
+constexpr int kMaxStopStrings = 16;
+constexpr size_t kMaxStopStringBytes = 256;
+constexpr int kMaxStopTokenIds = 64;
+
+Status CheckTokenId(const std::string& field, int64_t id, int32_t vocabulary_size) {
+  if (id >= 0 && id < vocabulary_size) {
+    return OkStatus();
+  }
+  return FieldViolation(
+      field,
+      Concat(
+          "is ",
+          id,
+          "; token ids of this model are in [0, ",
+          vocabulary_size,
+          "); was it made with another tokenizer?"
+      )
+  );
+}
+
+Status CheckRequestId(const std::string& id) {
+  if (id.size() > kMaxRequestIdBytes) {
+    return FieldViolation(
+        "request_id",
+        Concat(
+            "has ",
+            id.size(),
+            " bytes; at most ",
+            kMaxRequestIdBytes,
+            " are taken; shorten it, or leave it out and the server makes one"
+        )
+    );
+  }
+  // Ids go into log lines, which a line break would forge.
+  const bool has_control = std::any_of(id.begin(), id.end(), [](char letter) {
+    const auto byte = static_cast<unsigned char>(letter);
+    return byte < 0x20 || byte == 0x7F;
+  });
+  return has_control ? FieldViolation("request_id", "has a control character; use printable ones")
+                     : OkStatus();
+}
+
+StatusOr<std::vector<int32_t>> PromptFromIds(const v1::TokenIds& prompt, const LoadedModel& model) {
+  if (prompt.ids().empty()) {
+    return FieldViolation("prompt_tokens.ids", "is empty; send at least one token id");
+  }
+  for (int i = 0; i < prompt.ids_size(); ++i) {
+    const int32_t id = prompt.ids(i);
+    if (id < 0 || id >= model.vocabulary_size) {
+      return CheckTokenId(Concat("prompt_tokens.ids[", i, "]"), id, model.vocabulary_size);
+    }
+  }
+  return std::vector<int32_t>(prompt.ids().begin(), prompt.ids().end());
+}
+
+StatusOr<std::vector<int32_t>> PromptFromText(
+    const v1::GenerateRequest& request, const LoadedModel& model
+) {
+  const std::string& text = request.prompt_text();
+  if (text.empty()) {
+    return FieldViolation("prompt_text", "is empty; send at least one character");
+  }
+  RETURN_IF_ERROR(CheckHasTokenizer("prompt_text", model));
+  EncodeOptions options{.add_bos = std::nullopt, .parse_special = request.parse_special_tokens()};
+  if (request.has_add_bos()) {
+    options.add_bos = request.add_bos();
+  }
+  StatusOr<std::vector<int32_t>> ids = model.tokenizer->Encode(text, options);
+  if (ids.status().code() == StatusCode::kInvalidArgument) {
+    return FieldViolation("prompt_text", Concat("cannot be tokenized: ", MessageOf(ids.status())));
+  }
+  RETURN_IF_ERROR(ids.status());
+  if (ids->empty()) {
+    return FieldViolation(
+        "prompt_text", "comes to no tokens at all; send a character that is not a space"
+    );
+  }
+  for (const int32_t id : *ids) {
+    // A tokenizer may know more tokens than the model has embeddings for.
+    RETURN_IF_ERROR(CheckTokenId("prompt_text: one of its tokens", id, model.vocabulary_size));
+  }
+  return ids;
+}
+
+StatusOr<std::vector<int32_t>> ReadPrompt(
+    const v1::GenerateRequest& request, const LoadedModel& model
+) {
+  if (request.has_prompt_text() && request.has_prompt_tokens()) {
+    return FieldViolation("prompt_tokens", "and prompt_text are both set; send one of them");
+  }
+  if (request.has_prompt_tokens()) {
+    return PromptFromIds(request.prompt_tokens(), model);
+  }
+  if (request.has_prompt_text()) {
+    return PromptFromText(request, model);
+  }
+  return FieldViolation("prompt_text", "and prompt_tokens are both missing; send one of them");
+}
+
+Status CheckStopString(const std::string& field, const std::string& text) {
+  if (text.empty() || text.size() > kMaxStopStringBytes) {
+    return FieldViolation(
+        field,
+        Concat(
+            "has ",
+            text.size(),
+            " bytes; a stop string has 1 to ",
+            kMaxStopStringBytes,
+            text.empty() ? "; leave it out" : "; shorten it"
+        )
+    );
+  }
+  const std::optional<size_t> invalid = FindInvalidUtf8(text);
+  return invalid ? FieldViolation(field, Concat("is not valid UTF-8 at byte ", *invalid))
+                 : OkStatus();
+}
+
+Status CheckCount(const std::string& field, int count, int most) {
+  return count <= most
+             ? OkStatus()
+             : FieldViolation(
+                   field,
+                   Concat("has ", count, " entries; at most ", most, " are taken; leave some out")
+               );
+}
+
+Status CheckStops(const v1::StoppingParameters& stopping, const LoadedModel& model) {
+  RETURN_IF_ERROR(CheckCount("stopping.stop_strings", stopping.stop_strings_size(), kMaxStopStrings)
+  );
+  for (int i = 0; i < stopping.stop_strings_size(); ++i) {
+    RETURN_IF_ERROR(
+        CheckStopString(Concat("stopping.stop_strings[", i, "]"), stopping.stop_strings(i))
+    );
+  }
+  if (!stopping.stop_strings().empty()) {
+    RETURN_IF_ERROR(CheckHasTokenizer("stopping.stop_strings", model));
+  }
+  RETURN_IF_ERROR(
+      CheckCount("stopping.stop_token_ids", stopping.stop_token_ids_size(), kMaxStopTokenIds)
+  );
+  for (int i = 0; i < stopping.stop_token_ids_size(); ++i) {
+    RETURN_IF_ERROR(CheckTokenId(
+        Concat("stopping.stop_token_ids[", i, "]"),
+        stopping.stop_token_ids(i),
+        model.vocabulary_size
+    ));
+  }
+  return OkStatus();
+}
+
+// max_tokens, given or derived, so that prompt and completion fit the context.
+StatusOr<int32_t> ReadMaxTokens(
+    const v1::GenerateRequest& request, int64_t prompt_tokens, const LoadedModel& model
+) {
+  const int64_t context = model.context_tokens;
+  const int64_t left = context - prompt_tokens;
+  if (left < 1) {
+    return FieldViolation(
+        request.has_prompt_tokens() ? "prompt_tokens" : "prompt_text",
+        Concat(
+            "has ",
+            prompt_tokens,
+            " tokens; this model's context is ",
+            context,
+            " tokens, one of them for the completion; shorten the prompt by ",
+            1 - left
+        )
+    );
+  }
+  if (!request.stopping().has_max_tokens()) {
+    return static_cast<int32_t>(std::min<int64_t>(left, model.defaults.max_tokens));
+  }
+  const int64_t wanted = request.stopping().max_tokens();
+  if (wanted < 1) {
+    return FieldViolation(
+        "stopping.max_tokens",
+        Concat("is ", wanted, "; it must be at least 1; leave it out for the model's default")
+    );
+  }
+  if (wanted > left) {
+    return FieldViolation(
+        "stopping.max_tokens",
+        Concat(
+            "is ",
+            wanted,
+            " and the prompt has ",
+            prompt_tokens,
+            " tokens, together ",
+            wanted + prompt_tokens,
+            "; this model's context is ",
+            context,
+            "; lower it to ",
+            left,
+            " or shorten the prompt by ",
+            wanted - left
+        )
+    );
+  }
+  return static_cast<int32_t>(wanted);
+}
+
+StatusOr<StoppingParameters> ReadStopping(
+    const v1::GenerateRequest& request, int64_t prompt_tokens, const LoadedModel& model
+) {
+  const v1::StoppingParameters& message = request.stopping();
+  StoppingParameters stopping;
+  ASSIGN_OR_RETURN(stopping.max_tokens, ReadMaxTokens(request, prompt_tokens, model));
+  stopping.min_tokens = message.min_tokens();
+  if (stopping.min_tokens < 0 || stopping.min_tokens > stopping.max_tokens) {
+    return FieldViolation(
+        "stopping.min_tokens",
+        Concat(
+            "is ",
+            stopping.min_tokens,
+            "; it must be in [0, ",
+            stopping.max_tokens,
+            "], the most that this request generates; lower it or raise stopping.max_tokens"
+        )
+    );
+  }
+  stopping.ignore_eos = message.ignore_eos();
+  stopping.stop_token_ids.assign(message.stop_token_ids().begin(), message.stop_token_ids().end());
+  if (!stopping.ignore_eos) {
+    stopping.stop_token_ids.insert(
+        stopping.stop_token_ids.end(),
+        model.extra_eos_token_ids.begin(),
+        model.extra_eos_token_ids.end()
+    );
+  }
+  return stopping;
+}
+
+}  // namespace
+
+Status CheckModelName(const std::string& name, const LoadedModel& model) {
+  return name.empty() || name == model.name ? OkStatus()
+                                            : NotFound(
+                                                  "model \"",
+                                                  name,
+                                                  "\" is not here; this server has \"",
+                                                  model.name,
+                                                  "\"; send that or nothing"
+                                              );
+}
+
+Status CheckHasTokenizer(const std::string& field, const LoadedModel& model) {
+  return model.tokenizer != nullptr
+             ? OkStatus()
+             : FieldViolation(
+                   field, "needs a tokenizer, and this model's folder has none; send token ids"
+               );
+}
+
+StatusOr<ValidatedRequest> ValidateRequest(
+    const v1::GenerateRequest& request, const LoadedModel& model
+) {
+  RETURN_IF_ERROR(CheckModelName(request.model(), model));
+  RETURN_IF_ERROR(CheckRequestId(request.request_id()));
+  const int32_t vocabulary_size = model.vocabulary_size;
+
+  ValidatedRequest valid;
+  GenerationRequest& generation = valid.generation;
+  ASSIGN_OR_RETURN(
+      generation.sampling,
+      ValidateSampling(request.sampling(), model.defaults.sampling, vocabulary_size)
+  );
+  ASSIGN_OR_RETURN(
+      generation.sampling.top_logprobs, ValidateTopLogprobs(request.output(), vocabulary_size)
+  );
+  RETURN_IF_ERROR(CheckStops(request.stopping(), model));
+  ASSIGN_OR_RETURN(generation.prompt, ReadPrompt(request, model));
+  ASSIGN_OR_RETURN(
+      generation.stopping,
+      ReadStopping(request, static_cast<int64_t>(generation.prompt.size()), model)
+  );
+
+  valid.request_id = request.request_id();
+  valid.has_seed = request.sampling().has_seed();
+  valid.stop_strings.assign(
+      request.stopping().stop_strings().begin(), request.stopping().stop_strings().end()
+  );
+  valid.include_stop = request.stopping().include_stop();
+  valid.echo_prompt_tokens = request.output().echo_prompt_tokens();
+  return valid;
+}
+
+}  // namespace switchyard

@@ -1,0 +1,88 @@
+#include "server/serve.h"
+
+#include <google/protobuf/stubs/logging.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "server/stop_signals.h"
+
+namespace switchyard {
+namespace {
+
+void LogFailure(const char* event, const Status& status) {
+  LogError("event={} error=\"{}\"", event, MessageOf(status));
+}
+
+void LogReady(const v1::GetModelInfoResponse& info, int port) {
+  LogInfo(
+      "event=ready model={} family={} device={} port={} context_tokens={} kv_tokens_total={} "
+      "weights_bytes={}",
+      info.model(),
+      info.family(),
+      info.device(),
+      port,
+      info.context_tokens(),
+      info.kv_tokens_total(),
+      info.weights_bytes()
+  );
+}
+
+// Loads, serves until the first signal, drains until the second or the timeout.
+int LoadAndServe(
+    const ServeOptions& options, const BlockedStopSignals& blocked_signals, Server& server
+) {
+  std::promise<void> asked_to_stop;
+  std::atomic<bool> is_loaded = false;
+  const StopSignalThread signals(blocked_signals, [&](int count) {
+    LogInfo("event=stopping signals={} drain_seconds={}", count, options.drain_timeout.count());
+    if (!is_loaded) {
+      // Loading cannot be interrupted, and there is nothing to drain yet.
+      std::_Exit(EXIT_SUCCESS);
+    }
+    if (count == 1) {
+      asked_to_stop.set_value();
+    } else {
+      server.StopDraining();
+    }
+  });
+
+  LogInfo("event=loading model_folder={}", options.model_folder.string());
+  StatusOr<std::unique_ptr<LoadedModel>> model = LoadModel(options.model_folder, options.load);
+  if (!model.ok()) {
+    LogFailure("load_failed", model.status());
+    return EXIT_FAILURE;
+  }
+  is_loaded = true;
+  const v1::GetModelInfoResponse info = (*model)->info;
+  server.SetReady(*std::move(model));
+  LogReady(info, server.port());
+
+  asked_to_stop.get_future().wait();
+  server.Shutdown(options.drain_timeout);
+  LogInfo("event=stopped");
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int RunServer(const ServeOptions& options) {
+  // It would write a line of its own for each string of a client that is no UTF-8; the client gets
+  // an error that says more.
+  google::protobuf::SetLogHandler(nullptr);
+  const BlockedStopSignals blocked_signals;
+  StatusOr<std::unique_ptr<Server>> server = Server::Listen(options.server);
+  if (!server.ok()) {
+    LogFailure("listen_failed", server.status());
+    return EXIT_FAILURE;
+  }
+  LogInfo("event=listening address={} port={}", options.server.listen_address, (*server)->port());
+  return LoadAndServe(options, blocked_signals, **server);
+}
+
+}  // namespace switchyard

@@ -1,0 +1,133 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace switchyard {
+namespace {
+
+// How long the last answers may take to reach their clients after the engine has stopped.
+constexpr std::chrono::milliseconds kLastWritesTime{1000};
+
+// gRPC takes an address without a port for one with port 443, which nobody means.
+Status CheckAddress(const std::string& address) {
+  if (address.rfind("unix:", 0) == 0 && address.size() > 5) {
+    return OkStatus();
+  }
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool is_number =
+      !port.empty() && port.size() <= 5 && std::all_of(port.begin(), port.end(), [](char letter) {
+        return letter >= '0' && letter <= '9';
+      });
+  if (colon == 0 || !is_number || std::stoi(port) > 65535) {
+    return InvalidArgument(
+        "listen address is \"",
+        address,
+        "\"; give HOST:PORT with a port in 0..65535, such as ",
+        "0.0.0.0:50051, or unix:PATH"
+    );
+  }
+  return OkStatus();
+}
+
+void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(options.max_receive_message_bytes);
+  builder.SetMaxSendMessageSize(options.max_send_message_bytes);
+  // Two servers on one port would share its clients at random: the second must fail.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+// A long quiet stream is normal: a request may wait in the queue. So clients may ping often, and
+// the server finds out itself that a client's machine is gone.
+void SetKeepalive(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+}
+
+}  // namespace
+
+Server::Server() : inference_service_(state_), expert_service_(state_) {}
+
+Server::~Server() {
+  Shutdown(std::chrono::milliseconds(0));
+}
+
+StatusOr<std::unique_ptr<Server>> Server::Listen(const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server());
+  RETURN_IF_ERROR(server->Start(options));
+  return server;
+}
+
+Status Server::Start(const ServerOptions& options) {
+  RETURN_IF_ERROR(CheckAddress(options.listen_address));
+  // Process-wide switches of gRPC, both meant to be set before a server is built.
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.listen_address, grpc::InsecureServerCredentials(), &port_);
+  builder.RegisterService(&inference_service_);
+  builder.RegisterService(&expert_service_);
+  SetLimits(options, builder);
+  SetKeepalive(builder);
+  grpc_server_ = builder.BuildAndStart();
+  if (grpc_server_ == nullptr) {
+    return FailedPrecondition(
+        "cannot listen on \"",
+        options.listen_address,
+        "\": another process has the port, or this machine has no such address; choose another"
+    );
+  }
+  // gRPC's health service begins with SERVING for the empty name.
+  SetServing(false);
+  return OkStatus();
+}
+
+void Server::SetServing(bool serving) {
+  grpc::HealthCheckServiceInterface* const health = grpc_server_->GetHealthCheckService();
+  for (const char* name :
+       {"", v1::InferenceService::service_full_name(), v1::ExpertService::service_full_name()}) {
+    health->SetServingStatus(name, serving);
+  }
+}
+
+void Server::SetReady(std::unique_ptr<LoadedModel> model) {
+  state_.SetModel(std::move(model));
+  if (!state_.IsDraining()) {
+    SetServing(true);
+  }
+}
+
+void Server::Shutdown(std::chrono::milliseconds drain) {
+  if (grpc_server_ == nullptr || is_shut_down_.exchange(true)) {
+    return;
+  }
+  const Clock::time_point deadline = Clock::now() + drain;
+  state_.StartDraining();
+  SetServing(false);
+  const bool all_finished = state_.requests().WaitUntilNone(deadline);
+  LogInfo(
+      "event=drained all_finished={} requests_left={}", all_finished, state_.requests().Count()
+  );
+  if (LoadedModel* const model = state_.ModelOrNull()) {
+    model->engine->Stop(Clock::now());
+  }
+  grpc_server_->Shutdown(std::chrono::system_clock::now() + kLastWritesTime);
+  grpc_server_->Wait();
+}
+
+void Server::StopDraining() {
+  state_.requests().StopWaiting();
+}
+
+}  // namespace switchyard

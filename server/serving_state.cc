@@ -1,0 +1,46 @@
+#include "server/serving_state.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace switchyard {
+
+StatusOr<LoadedModel*> ServingState::Model(const std::string& name) const {
+  LoadedModel* const model = ModelOrNull();
+  if (model == nullptr) {
+    return Unavailable("the model is loading; try again when grpc.health.v1 says SERVING");
+  }
+  RETURN_IF_ERROR(CheckModelName(name, *model));
+  return model;
+}
+
+StatusOr<LoadedModel*> ServingState::ModelForNewWork(const std::string& name) const {
+  if (IsDraining()) {
+    return Unavailable("the server is stopping and takes no new requests; try another replica");
+  }
+  return Model(name);
+}
+
+void ServingState::SetModel(std::unique_ptr<LoadedModel> model) {
+  const MutexLock lock(mutex_);
+  CHECK(model_ == nullptr) << "a server serves one model";
+  model_ = std::move(model);
+}
+
+void ServingState::StartDraining() {
+  const MutexLock lock(mutex_);
+  draining_ = true;
+}
+
+bool ServingState::IsDraining() const {
+  const MutexLock lock(mutex_);
+  return draining_;
+}
+
+LoadedModel* ServingState::ModelOrNull() const {
+  const MutexLock lock(mutex_);
+  return model_.get();
+}
+
+}  // namespace switchyard

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <exception>
+
+#include "base/status.h"
+#include "server/grpc_status.h"
+#include "server/message_bytes.h"
+
+namespace switchyard {
+
+// Parses the request, asks `answer` (Status(const Request&, Response&)), and writes the response.
+// What a library throws below becomes INTERNAL; gRPC itself would say UNKNOWN.
+template <typename Request, typename Response, typename Answer>
+Status AnswerBytes(const grpc::ByteBuffer& in, grpc::ByteBuffer& out, const Answer& answer) {
+  try {
+    Request request;
+    RETURN_IF_ERROR(ParseMessage(in, request));
+    Response response;
+    RETURN_IF_ERROR(answer(request, response));
+    return SerializeMessage(response, out);
+  } catch (const std::exception& error) {
+    return Internal("answering a ", Request::descriptor()->full_name(), " failed: ", error.what());
+  }
+}
+
+}  // namespace switchyard

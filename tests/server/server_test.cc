@@ -1,0 +1,169 @@
+#include "server/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "tests/server/generic_call.h"
+#include "tests/server/running_server.h"
+
+namespace switchyard {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+constexpr char kListServices[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+constexpr const char* kNames[] = {
+    "", "switchyard.v1.InferenceService", "switchyard.v1.ExpertService"};
+
+TEST(Server, IsNotServingUntilItHasAModel) {
+  RunningServer server;
+  for (const char* name : kNames) {
+    EXPECT_EQ(CallUnary(server.channel(), kCheck, HealthRequest(name)).bytes, kNotServing) << name;
+  }
+
+  server.SetReady({'a'});
+
+  for (const char* name : kNames) {
+    EXPECT_EQ(CallUnary(server.channel(), kCheck, HealthRequest(name)).bytes, kServing) << name;
+  }
+}
+
+TEST(Server, TellsAWatcherWhenItBeginsAndStopsServing) {
+  RunningServer server;
+  GenericStream watch(server.channel(), kWatch, HealthRequest("switchyard.v1.InferenceService"));
+
+  EXPECT_EQ(watch.Read(), kNotServing);
+  server.SetReady({'a'});
+  EXPECT_EQ(watch.Read(), kServing);
+  server.server().Shutdown(std::chrono::milliseconds(0));
+  EXPECT_EQ(watch.Read(), kNotServing);
+}
+
+TEST(Server, DoesNotKnowTheHealthOfOtherServices) {
+  RunningServer server;
+
+  const GenericAnswer answer = CallUnary(server.channel(), kCheck, HealthRequest("other"));
+
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(Server, ListsItsServicesThroughReflection) {
+  RunningServer server;
+  GenericStream reflection(server.channel(), kListServices, std::string("\x3A\x01*"));
+
+  const std::string services = reflection.Read();
+
+  EXPECT_THAT(services, HasSubstr("switchyard.v1.InferenceService"));
+  EXPECT_THAT(services, HasSubstr("switchyard.v1.ExpertService"));
+  EXPECT_THAT(services, HasSubstr("grpc.health.v1.Health"));
+}
+
+TEST(Server, RefusesWorkWhileTheModelLoads) {
+  RunningServer server;
+
+  const grpc::Status status = Generate(server.inference(), ShortRequest(1)).status;
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("the model is loading"));
+}
+
+TEST(Server, RefusesAMessageOverTheSizeLimitAndLivesOn) {
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.max_receive_message_bytes = 1000;
+  RunningServer server(options);
+  server.SetReady({'a'});
+  v1::GenerateRequest at_limit;
+  at_limit.set_prompt_text(std::string(997, 'a'));  // and 3 bytes of tag and length
+  ASSERT_EQ(at_limit.ByteSizeLong(), 1000);
+  v1::GenerateRequest over_limit;
+  over_limit.set_prompt_text(std::string(998, 'a'));
+
+  const grpc::Status taken = Generate(server.inference(), at_limit).status;
+  const grpc::Status refused = Generate(server.inference(), over_limit).status;
+
+  EXPECT_THAT(taken.error_message(), HasSubstr("has 997 tokens"));
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Generate(server.inference(), ShortRequest(1)).status.ok());
+}
+
+TEST(Server, LetsRunningStreamsFinishAndRefusesNewOnesWhileItDrains) {
+  RunningServer server;
+  FakeEngine& engine = server.SetReady({'a'});
+  engine.HoldAfter(1);
+  grpc::ClientContext context;
+  const auto reader = server.inference().Generate(&context, ShortRequest(3));
+  GenericStream watch(server.channel(), kWatch, HealthRequest(""));
+  EXPECT_EQ(watch.Read(), kServing);
+
+  std::thread shutdown([&server] { server.server().Shutdown(std::chrono::hours(1)); });
+  EXPECT_EQ(watch.Read(), kNotServing);
+  const grpc::Status refused = Generate(server.inference(), ShortRequest(1)).status;
+  engine.Release();
+  const Stream finished = ReadStream(*reader);
+  shutdown.join();
+
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("stopping"));
+  EXPECT_TRUE(finished.status.ok()) << finished.status.error_message();
+  EXPECT_EQ(finished.text, "aaa");
+}
+
+TEST(Server, EndsWhatIsLeftAsUnavailableWhenDrainingIsOver) {
+  RunningServer server;
+  FakeEngine& engine = server.SetReady({'a'});
+  engine.HoldAfter(1);
+  grpc::ClientContext context;
+  const auto reader = server.inference().Generate(&context, ShortRequest(3));
+  engine.WaitUntilSubmitted(1);
+
+  std::thread shutdown([&server] { server.server().Shutdown(std::chrono::hours(1)); });
+  server.server().StopDraining();
+  const grpc::Status status = ReadStream(*reader).status;
+  shutdown.join();
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("the server is stopping"));
+}
+
+TEST(Server, ShutsDownAClientThatDoesNotRead) {
+  RunningServer server;
+  server.SetReady({258}, {std::string(1 << 20, 'a')});
+  grpc::ClientContext context;
+  const auto reader = server.inference().Generate(&context, ShortRequest(40));
+
+  server.server().Shutdown(std::chrono::milliseconds(0));
+
+  SUCCEED() << "a write that stays in flight holds nobody up";
+}
+
+TEST(Server, CannotListenOnAPortThatIsTaken) {
+  RunningServer server;
+  ServerOptions options;
+  options.listen_address = Concat("127.0.0.1:", server.server().port());
+
+  const Status status = Server::Listen(options).status();
+
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), HasSubstr(options.listen_address));
+}
+
+TEST(Server, NamesAnAddressThatIsNone) {
+  for (const char* address : {"", "localhost", "127.0.0.1:", ":5", "a:70000", "a:1x", "unix:"}) {
+    ServerOptions options;
+    options.listen_address = address;
+
+    const Status status = Server::Listen(options).status();
+
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << address;
+    EXPECT_THAT(MessageOf(status), HasSubstr(Concat("\"", address, "\""))) << address;
+  }
+}
+
+}  // namespace
+}  // namespace switchyard

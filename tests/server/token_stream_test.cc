@@ -1,0 +1,138 @@
+#include "server/token_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/fake_tokenizer.h"
+
+namespace switchyard {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TokenEvent Token(int32_t id) {
+  TokenEvent event;
+  event.id = id;
+  event.logprob = -1.5F;
+  return event;
+}
+
+FinishEvent Ended(FinishReason reason) {
+  FinishEvent event;
+  event.reason = reason;
+  return event;
+}
+
+class TokenStreamTest : public ::testing::Test {
+ protected:
+  TokenStream Make(TokenStreamOptions options) {
+    return TokenStream(&tokenizer_, std::move(options), [this] { ++wakes_; });
+  }
+
+  FakeTokenizer tokenizer_{{"EN", "D"}};
+  int wakes_ = 0;
+};
+
+TEST_F(TokenStreamTest, TakesAllThatCameSinceTheLastTakeAsOneDelta) {
+  TokenStream stream = Make({});
+  stream.OnToken(Token('a'));
+  stream.OnToken(Token('b'));
+  const TokenStream::Taken first = stream.Take();
+  stream.OnToken(Token('c'));
+
+  const TokenStream::Taken second = stream.Take();
+
+  EXPECT_EQ(first.delta.text(), "ab");
+  EXPECT_THAT(first.delta.token_ids(), ElementsAre('a', 'b'));
+  EXPECT_EQ(second.delta.text(), "c");
+  EXPECT_THAT(second.delta.token_ids(), ElementsAre('c'));
+  EXPECT_FALSE(second.finished.has_value());
+}
+
+TEST_F(TokenStreamTest, WakesOnceUntilSomethingIsTaken) {
+  TokenStream stream = Make({});
+
+  stream.OnToken(Token('a'));
+  stream.OnToken(Token('b'));
+  EXPECT_EQ(wakes_, 1);
+  stream.Take();
+  stream.OnToken(Token('c'));
+  EXPECT_EQ(wakes_, 2);
+}
+
+TEST_F(TokenStreamTest, WakesOnlyAtTheEndWhenAskedTo) {
+  TokenStream stream = Make({.text = {}, .wake_when = WakeWhen::kFinished});
+
+  stream.OnToken(Token('a'));
+  EXPECT_EQ(wakes_, 0);
+  stream.OnFinished(Ended(FinishReason::kLength));
+  EXPECT_EQ(wakes_, 1);
+}
+
+TEST_F(TokenStreamTest, AsksTheEngineToStopWhenAStopStringIsComplete) {
+  TokenStream stream = Make({.text = {.stop_strings = {"END"}}});
+
+  EXPECT_EQ(stream.OnToken(Token(FakeTokenizer::kFirstPiece)), Verdict::kContinue);
+  EXPECT_EQ(stream.OnToken(Token(FakeTokenizer::kFirstPiece + 1)), Verdict::kStop);
+  stream.OnFinished(Ended(FinishReason::kStop));
+
+  const TokenStream::Taken taken = stream.Take();
+  EXPECT_EQ(taken.delta.text(), "");
+  EXPECT_EQ(taken.matched_stop, "END");
+}
+
+TEST_F(TokenStreamTest, ReleasesWhatItHeldWhenTheCompletionEnds) {
+  TokenStream stream = Make({.text = {.stop_strings = {"END"}}});
+  stream.OnToken(Token(FakeTokenizer::kFirstPiece));
+  stream.OnFinished(Ended(FinishReason::kLength));
+
+  EXPECT_EQ(stream.Take().delta.text(), "EN");
+}
+
+TEST_F(TokenStreamTest, GivesTheIdOfAStopTokenButNotItsText) {
+  TokenStream stream = Make({});
+  TokenEvent stop = Token('x');
+  stop.is_stop_token = true;
+  stream.OnToken(stop);
+
+  const TokenStream::Taken taken = stream.Take();
+
+  EXPECT_EQ(taken.delta.text(), "");
+  EXPECT_THAT(taken.delta.token_ids(), ElementsAre('x'));
+}
+
+TEST_F(TokenStreamTest, GivesTheFinishEventOnce) {
+  TokenStream stream = Make({});
+  stream.OnFinished(Ended(FinishReason::kLength));
+
+  EXPECT_TRUE(stream.Take().finished.has_value());
+  EXPECT_FALSE(stream.Take().finished.has_value());
+}
+
+TEST_F(TokenStreamTest, GivesOneLogprobForEachTokenWithItsBytes) {
+  TokenStream stream = Make({.text = {}, .wants_logprobs = true});
+  const std::vector<TokenLogprobValue> top = {{.id = 0xE2, .logprob = -0.25F}};
+  TokenEvent event = Token('a');
+  event.top = top;
+  stream.OnToken(event);
+
+  const v1::Delta delta = stream.Take().delta;
+
+  ASSERT_EQ(delta.logprobs_size(), 1);
+  EXPECT_EQ(delta.logprobs(0).chosen().token(), "a");
+  EXPECT_EQ(delta.logprobs(0).chosen().logprob(), -1.5F);
+  ASSERT_EQ(delta.logprobs(0).top_size(), 1);
+  EXPECT_EQ(delta.logprobs(0).top(0).token_id(), 0xE2);
+  EXPECT_EQ(delta.logprobs(0).top(0).token(), "\xE2");
+}
+
+TEST_F(TokenStreamTest, GivesNoLogprobsUnasked) {
+  TokenStream stream = Make({});
+  stream.OnToken(Token('a'));
+
+  EXPECT_THAT(stream.Take().delta.logprobs(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace switchyard
