@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "switchyard/v1/experts.grpc.pb.h"
+#include "switchyard/v1/inference.grpc.pb.h"
+
+namespace switchyard {
+
+struct ClientOptions {
+  // Largest messages to send and to accept. gRPC's own default of 4 MiB is too small for long
+  // prompts with logprobs.
+  int32_t max_send_bytes = 64 << 20;
+  int32_t max_receive_bytes = 64 << 20;
+  // How long one call may take from first to last byte; the server stops working for it then.
+  // Absent: no limit.
+  std::optional<std::chrono::milliseconds> deadline;
+};
+
+// What to do after a piece of a stream.
+enum class StreamVerdict : uint8_t { kContinue, kCancel };
+
+// What grpc.health.v1 says of a service.
+enum class ServingStatus : uint8_t { kUnknown = 0, kServing = 1, kNotServing = 2 };
+
+// A connection to a Switchyard server. Errors are those of the server, with its code and message;
+// UNAVAILABLE when it cannot be reached. Safe to use from any number of threads.
+class Client {
+ public:
+  // Connects lazily: an unreachable address shows in the first call. `address` is "host:port".
+  explicit Client(const std::string& address, const ClientOptions& options = {});
+
+  using DeltaCallback = std::function<StreamVerdict(const v1::Delta& delta)>;
+
+  // Streams one completion: `on_delta` for each piece, in order, from the calling thread; returns
+  // when the stream has ended. CANCELLED after kCancel; DATA_LOSS when the stream ends without its
+  // `finished` event.
+  StatusOr<v1::Finished> Generate(const v1::GenerateRequest& request, const DeltaCallback& on_delta)
+      const;
+
+  StatusOr<v1::GenerateOnceResponse> GenerateOnce(const v1::GenerateRequest& request) const;
+  StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
+  StatusOr<std::string> Detokenize(const std::vector<int32_t>& token_ids) const;
+  StatusOr<v1::GetModelInfoResponse> GetModelInfo() const;
+  StatusOr<v1::GetExpertStatsResponse> GetExpertStats(const v1::GetExpertStatsRequest& request
+  ) const;
+
+  // Asks grpc.health.v1 once. "" stands for the whole server. NOT_FOUND for a service it does not
+  // know.
+  StatusOr<ServingStatus> CheckHealth(const std::string& service) const;
+
+  // Returns when the whole server is SERVING: the model is loaded and warm. DEADLINE_EXCEEDED,
+  // saying what the server last answered, when that takes longer than `timeout`.
+  Status WaitUntilServing(std::chrono::milliseconds timeout) const;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  void Prepare(grpc::ClientContext& context) const;
+  Status FromGrpc(const grpc::Status& status) const;
+
+  std::string address_;
+  ClientOptions options_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::InferenceService::Stub> inference_;
+  std::unique_ptr<v1::ExpertService::Stub> experts_;
+};
+
+}  // namespace switchyard

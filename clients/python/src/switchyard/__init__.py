@@ -1,0 +1,47 @@
+"""Client for Switchyard, an inference server for sparse-attention language models.
+
+    from switchyard import Client
+
+    with Client("localhost:50051") as client:
+        for delta in client.generate("In the beginning", max_tokens=40):
+            print(delta.text, end="", flush=True)
+"""
+
+from switchyard.client import Client
+from switchyard.completion import Completion, Delta, GenerationStream, Logprob, Timings, TokenLogprobs, Usage
+from switchyard.errors import (
+    CancelledError,
+    DeadlineError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    ServerError,
+    SwitchyardError,
+    UnavailableError,
+)
+from switchyard.model import ExpertCount, ExpertStatistics, ModelInfo, Router, RouterStatistics, Tokens
+
+__all__ = [
+    "CancelledError",
+    "Client",
+    "Completion",
+    "DeadlineError",
+    "Delta",
+    "ExpertCount",
+    "ExpertStatistics",
+    "GenerationStream",
+    "InvalidRequestError",
+    "Logprob",
+    "ModelInfo",
+    "ModelNotFoundError",
+    "OverloadedError",
+    "Router",
+    "RouterStatistics",
+    "ServerError",
+    "SwitchyardError",
+    "Timings",
+    "TokenLogprobs",
+    "Tokens",
+    "UnavailableError",
+    "Usage",
+]

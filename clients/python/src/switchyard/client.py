@@ -1,0 +1,165 @@
+"""The client: one connection to one server."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Iterable, Sequence
+
+import grpc
+from google.protobuf import wrappers_pb2
+
+from switchyard.completion import Completion, GenerationStream, to_completion, to_delta
+from switchyard.errors import DeadlineError, from_grpc
+from switchyard.model import ExpertStatistics, ModelInfo, Tokens, to_expert_statistics, to_model_info
+from switchyard.request import generation_request
+from switchyard.v1 import experts_pb2, experts_pb2_grpc, inference_pb2, inference_pb2_grpc
+
+# gRPC's own limit of 4 MiB for what is received is too small for long prompts with log-probabilities.
+DEFAULT_MAX_MESSAGE_BYTES = 64 << 20
+SERVING = 1
+
+_PHASES = {
+    "prefill": experts_pb2.PHASE_PREFILL,
+    "decode": experts_pb2.PHASE_DECODE,
+    "recompute": experts_pb2.PHASE_RECOMPUTE,
+    "warm_up": experts_pb2.PHASE_WARM_UP,
+}
+
+
+class Client:
+    """A connection to a Switchyard server. Safe to use from several threads.
+
+    address: "host:port". Nothing is sent before the first call.
+    model: refuse to talk to another model than this; empty accepts whatever the server serves.
+    timeout: seconds that one call may take in all, unless the call says otherwise; None is no limit.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        model: str = "",
+        timeout: float | None = None,
+        max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+    ):
+        self._model = model
+        self._timeout = timeout
+        self._channel = grpc.insecure_channel(
+            address,
+            options=[
+                ("grpc.max_send_message_length", max_message_bytes),
+                ("grpc.max_receive_message_length", max_message_bytes),
+                # gRPC's defaults, 1 s and 120 s, would find a server that has just come up far too late.
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 5000),
+            ],
+        )
+        self._inference = inference_pb2_grpc.InferenceServiceStub(self._channel)
+        self._experts = experts_pb2_grpc.ExpertServiceStub(self._channel)
+        # The messages of grpc.health.v1 have one field each, a string and an enum, both number 1: on the wire they
+        # are these wrappers. A health.proto of our own would clash with the one of grpcio-health-checking.
+        self._check_health = self._channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=wrappers_pb2.StringValue.SerializeToString,
+            response_deserializer=wrappers_pb2.Int32Value.FromString,
+        )
+
+    def close(self) -> None:
+        """Closes the connection; streams that still run are cancelled."""
+        self._channel.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def generate(
+        self, prompt: str | Sequence[int], *, timeout: float | None = None, **parameters: Any
+    ) -> GenerationStream:
+        """Starts a completion of `prompt` (text or token ids) and returns an iterator over its pieces.
+
+        `parameters` are those of switchyard.request.generation_request: temperature, max_tokens, stop_strings and so
+        on. What is not given takes the model's default; see model_info().
+        """
+        request = generation_request(prompt, model=self._model, **parameters)
+        return GenerationStream(self._inference.Generate(request, timeout=self._seconds(timeout)))
+
+    def generate_once(
+        self, prompt: str | Sequence[int], *, timeout: float | None = None, **parameters: Any
+    ) -> Completion:
+        """As `generate`, but returns the whole completion in one answer."""
+        request = generation_request(prompt, model=self._model, **parameters)
+        response = self._call(self._inference.GenerateOnce, request, timeout)
+        return to_completion(to_delta(response), response.finished)
+
+    def tokenize(
+        self,
+        text: str,
+        *,
+        add_bos: bool | None = None,
+        parse_special_tokens: bool | None = None,
+        timeout: float | None = None,
+    ) -> Tokens:
+        """Token ids of a text. add_bos: whether the beginning-of-sequence token comes first; None: the model's way."""
+        request = inference_pb2.TokenizeRequest(
+            model=self._model, text=text, add_bos=add_bos, parse_special_tokens=parse_special_tokens
+        )
+        response = self._call(self._inference.Tokenize, request, timeout)
+        return Tokens(tuple(response.token_ids), tuple(response.pieces))
+
+    def detokenize(self, token_ids: Iterable[int], *, timeout: float | None = None) -> str:
+        """The text of token ids; control tokens are left out."""
+        request = inference_pb2.DetokenizeRequest(model=self._model, token_ids=token_ids)
+        return self._call(self._inference.Detokenize, request, timeout).text
+
+    def model_info(self, *, timeout: float | None = None) -> ModelInfo:
+        """The model's dimensions, memory, defaults and routers."""
+        request = inference_pb2.GetModelInfoRequest(model=self._model)
+        return to_model_info(self._call(self._inference.GetModelInfo, request, timeout))
+
+    def expert_stats(
+        self,
+        *,
+        layers: Iterable[int] = (),
+        kinds: Iterable[str] = (),
+        phases: Iterable[str] = (),
+        timeout: float | None = None,
+    ) -> ExpertStatistics:
+        """How many tokens each expert handled since the server began.
+
+        Empty filters mean all layers and kinds, and the phases "prefill" and "decode"; there are also "recompute"
+        and "warm_up".
+        """
+        request = experts_pb2.GetExpertStatsRequest(
+            model=self._model, layers=layers, kinds=kinds, phases=[_PHASES[phase] for phase in phases]
+        )
+        return to_expert_statistics(self._call(self._experts.GetExpertStats, request, timeout))
+
+    def is_serving(self, *, timeout: float = 1.0) -> bool:
+        """Whether the server is ready: reachable, its model loaded and warm."""
+        try:
+            return self._check_health(wrappers_pb2.StringValue(), timeout=timeout).value == SERVING
+        except grpc.RpcError:
+            return False
+
+    def wait_until_serving(self, timeout: float = 60.0) -> None:
+        """Returns when the server is ready; DeadlineError when that takes longer than `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        pause = 0.01
+        while not self.is_serving():
+            if time.monotonic() + pause > deadline:
+                raise DeadlineError(
+                    f"the server is not ready after {timeout} s", grpc.StatusCode.DEADLINE_EXCEEDED
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, 0.25)
+
+    def _seconds(self, timeout: float | None) -> float | None:
+        return self._timeout if timeout is None else timeout
+
+    def _call(self, method, request, timeout: float | None):
+        try:
+            return method(request, timeout=self._seconds(timeout))
+        except grpc.RpcError as error:
+            raise from_grpc(error) from None

@@ -1,0 +1,86 @@
+"""What can be asked of a generation."""
+
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+from switchyard.v1 import inference_pb2
+
+
+def generation_request(
+    prompt: str | Sequence[int],
+    *,
+    model: str = "",
+    request_id: str = "",
+    parse_special_tokens: bool | None = None,
+    add_bos: bool | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    frequency_penalty: float | None = None,
+    seed: int | None = None,
+    logit_bias: Mapping[int, float] | None = None,
+    max_tokens: int | None = None,
+    min_tokens: int | None = None,
+    stop_strings: Sequence[str] = (),
+    stop_token_ids: Sequence[int] = (),
+    ignore_eos: bool | None = None,
+    include_stop: bool | None = None,
+    top_logprobs: int | None = None,
+    echo_prompt_tokens: bool | None = None,
+) -> inference_pb2.GenerateRequest:
+    """The request message. None leaves a field out, which means the model's default; 0 is a value.
+
+    prompt: text, or token ids, which are taken as they are.
+    request_id: to find the request in the server's log; the server makes one up when empty.
+    parse_special_tokens: whether "</s>" in a text becomes that control token; default no.
+    add_bos: whether a text gets the beginning-of-sequence token; default as the model does it.
+    temperature: 0 to 100; 0 always takes the likeliest token.
+    top_k: choose among so many tokens; 0 is all. top_p: among the likeliest with this share together, above 0
+    to 1. min_p: leave out tokens less likely than this share of the likeliest, 0 to 1.
+    repetition_penalty: above 0 to 100, 1 is none. presence_penalty, frequency_penalty: -100 to 100.
+    seed: the same seed gives the same completion. logit_bias: token id -> -100 to 100.
+    max_tokens, min_tokens: length of the completion. ignore_eos: go on after an end-of-sequence token.
+    stop_strings: at most 16. stop_token_ids: at most 64. include_stop: keep the matched string in the text.
+    top_logprobs: 0 to 20; each token comes with its log-probability and so many likeliest ones beside it.
+    echo_prompt_tokens: whether the completion tells the ids of the prompt.
+
+    The server checks ranges; TypeError or ValueError comes from here for what no message can hold.
+    """
+    if isinstance(stop_strings, str):
+        raise TypeError("stop_strings is a list of strings; write [text] for one")
+    request = inference_pb2.GenerateRequest(
+        request_id=request_id,
+        model=model,
+        parse_special_tokens=parse_special_tokens,
+        add_bos=add_bos,
+        sampling=inference_pb2.SamplingParameters(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            seed=seed,
+            logit_bias=logit_bias,
+        ),
+        stopping=inference_pb2.StoppingParameters(
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            stop_strings=stop_strings,
+            stop_token_ids=stop_token_ids,
+            ignore_eos=ignore_eos,
+            include_stop=include_stop,
+        ),
+        output=inference_pb2.OutputOptions(top_logprobs=top_logprobs, echo_prompt_tokens=echo_prompt_tokens),
+    )
+    if isinstance(prompt, str):
+        request.prompt_text = prompt
+    else:
+        request.prompt_tokens.ids.extend(prompt)
+        request.prompt_tokens.SetInParent()  # so that an empty list is an empty prompt, not an absent one
+    return request

@@ -1,0 +1,220 @@
+"""The client against the real server with a tiny model."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import tiny_model
+from switchyard import (
+    Client,
+    Completion,
+    DeadlineError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    SwitchyardError,
+    UnavailableError,
+)
+from switchyard_process import ServerProcess
+
+PROMPT = [1, 80, 81, 82]
+
+
+class ClientTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.server = ServerProcess(tiny_model.write_moa(Path(temporary.name, "tiny-moa")))
+        cls.addClassCleanup(cls.server.stop)
+        cls.client = Client(cls.server.address, timeout=60)
+        cls.addClassCleanup(cls.client.close)
+        cls.client.wait_until_serving(60)
+
+
+class Generating(ClientTest):
+    def test_a_stream_ends_with_the_whole_completion(self):
+        stream = self.client.generate(PROMPT, max_tokens=20, seed=3, ignore_eos=True)
+
+        deltas = list(stream)
+
+        done = stream.finished
+        self.assertIsInstance(done, Completion)
+        self.assertEqual(done.text, "".join(delta.text for delta in deltas))
+        self.assertEqual(list(done.token_ids), [token_id for delta in deltas for token_id in delta.token_ids])
+        self.assertEqual(len(done.token_ids), 20)
+        self.assertEqual(done.finish_reason, "length")
+        self.assertEqual(done.usage.prompt_tokens, 4)
+        self.assertEqual(done.usage.completion_tokens, 20)
+        self.assertEqual(done.seed, 3)
+        self.assertGreater(done.timings.tokens_per_second(20), 0)
+
+    def test_finished_is_none_while_the_stream_runs(self):
+        with self.client.generate(PROMPT, max_tokens=20, ignore_eos=True) as stream:
+            next(stream)
+
+            self.assertIsNone(stream.finished)
+
+    def test_once_equals_the_stream(self):
+        parameters = dict(max_tokens=15, seed=11, temperature=1.3, top_k=40, logit_bias={70: 1.5})
+
+        streamed = self.client.generate("the thing", **parameters).result()
+        once = self.client.generate_once("the thing", **parameters)
+
+        self.assertEqual(once.text, streamed.text)
+        self.assertEqual(once.token_ids, streamed.token_ids)
+
+    def test_temperature_0_is_greedy_and_not_unset(self):
+        completions = {
+            self.client.generate_once(PROMPT, max_tokens=10, temperature=0, seed=seed).token_ids for seed in range(4)
+        }
+
+        self.assertEqual(len(completions), 1)
+
+    def test_seeds_tell_completions_apart(self):
+        completions = {
+            self.client.generate_once(PROMPT, max_tokens=10, temperature=2, seed=seed, ignore_eos=True).token_ids
+            for seed in range(4)
+        }
+
+        self.assertEqual(len(completions), 4)
+
+    def test_a_stop_token_ends_the_text_before_it(self):
+        free = self.client.generate_once(PROMPT, max_tokens=10, temperature=0, ignore_eos=True)
+        stop = free.token_ids[4]
+        place = free.token_ids.index(stop)
+
+        stopped = self.client.generate_once(PROMPT, max_tokens=10, temperature=0, stop_token_ids=[stop], ignore_eos=True)
+
+        self.assertEqual(stopped.finish_reason, "stop")
+        self.assertEqual(stopped.stop_token_id, stop)
+        self.assertEqual(stopped.token_ids[:place], free.token_ids[:place])
+        self.assertTrue(free.text.startswith(stopped.text))
+
+    def test_a_stop_string_ends_the_text_before_it(self):
+        parameters = dict(max_tokens=40, temperature=0, ignore_eos=True, logit_bias={tiny_model.encode("z")[0]: 100})
+        free = self.client.generate_once(PROMPT, **parameters)
+        self.assertTrue(free.text.startswith("zzzz"))
+
+        stopped = self.client.generate_once(PROMPT, stop_strings=["y", "zzz"], **parameters)
+
+        self.assertEqual(stopped.text, "")
+        self.assertEqual(stopped.stop_string, "zzz")
+        self.assertEqual(stopped.finish_reason, "stop")
+
+    def test_logprobs_come_with_each_token(self):
+        done = self.client.generate_once(PROMPT, max_tokens=5, temperature=0, top_logprobs=3, ignore_eos=True)
+
+        self.assertEqual([token.chosen.token_id for token in done.logprobs], list(done.token_ids))
+        for token in done.logprobs:
+            self.assertEqual(len(token.top), 3)
+            self.assertEqual(token.top[0], token.chosen)  # greedy takes the likeliest
+            self.assertLessEqual(token.chosen.logprob, 0)
+
+    def test_echo_tells_the_ids_of_a_text_prompt(self):
+        done = self.client.generate_once("the", max_tokens=1, echo_prompt_tokens=True)
+
+        self.assertEqual(list(done.prompt_token_ids), [1, *tiny_model.encode("the")])
+
+    def test_closing_a_stream_frees_the_request(self):
+        stream = self.client.generate(PROMPT, max_tokens=90, ignore_eos=True, request_id="again")
+        next(stream)
+        stream.close()
+
+        self.assertEqual(list(stream), [])
+        self.assertIsNone(stream.finished)
+        with self.assertRaises(SwitchyardError):
+            stream.result()
+        self.assertEqual(len(self.client.generate_once(PROMPT, max_tokens=3, ignore_eos=True).token_ids), 3)
+
+
+class Errors(ClientTest):
+    def test_a_bad_value_is_an_invalid_request(self):
+        with self.assertRaises(InvalidRequestError) as raised:
+            self.client.generate_once(PROMPT, temperature=-1)
+        self.assertIn("temperature", raised.exception.message)
+
+        with self.assertRaises(InvalidRequestError):
+            list(self.client.generate(PROMPT, top_p=0))
+
+    def test_an_empty_prompt_is_an_invalid_request(self):
+        for prompt in ("", []):
+            with self.assertRaises(InvalidRequestError):
+                self.client.generate_once(prompt)
+
+    def test_another_model_is_not_found(self):
+        with Client(self.server.address, model="other") as client:
+            with self.assertRaises(ModelNotFoundError) as raised:
+                client.model_info()
+        self.assertIn("other", raised.exception.message)
+
+    def test_a_timeout_that_has_passed_is_a_deadline_error(self):
+        with self.assertRaises(DeadlineError):
+            self.client.generate_once(PROMPT, max_tokens=90, ignore_eos=True, timeout=1e-6)
+
+    def test_a_server_that_is_not_there_is_unavailable(self):
+        with Client("127.0.0.1:1") as client:
+            with self.assertRaises(UnavailableError):
+                client.tokenize("x")
+            self.assertFalse(client.is_serving())
+            with self.assertRaises(DeadlineError):
+                client.wait_until_serving(0.05)
+
+    def test_one_stop_string_outside_a_list_is_a_mistake(self):
+        with self.assertRaises(TypeError):
+            self.client.generate(PROMPT, stop_strings="text")
+
+    def test_every_error_is_a_switchyard_error(self):
+        for error in (DeadlineError, InvalidRequestError, ModelNotFoundError, OverloadedError, UnavailableError):
+            self.assertTrue(issubclass(error, SwitchyardError))
+
+
+class Facts(ClientTest):
+    def test_text_to_tokens_and_back(self):
+        text = "the end, 東京 👩‍🚀"
+
+        tokens = self.client.tokenize(text)
+
+        self.assertEqual(list(tokens.ids), [1, *tiny_model.encode(text)])
+        self.assertEqual(tokens.pieces[:2], ("<s>", "the"))
+        self.assertEqual(self.client.tokenize(text, add_bos=False).ids, tokens.ids[1:])
+        self.assertEqual(self.client.detokenize(tokens.ids), text)
+
+    def test_user_text_becomes_control_tokens_only_when_asked(self):
+        self.assertNotIn(2, self.client.tokenize("</s>").ids)
+        self.assertIn(2, self.client.tokenize("</s>", parse_special_tokens=True).ids)
+
+    def test_model_info_has_dimensions_and_routers(self):
+        info = self.client.model_info()
+
+        self.assertEqual(info.name, "tiny-moa")
+        self.assertEqual(info.family, "jetmoe")
+        self.assertEqual(info.vocabulary_size, 266)
+        self.assertEqual(info.context_tokens, 96)
+        self.assertEqual(info.kv_bytes_per_token, 256)
+        self.assertTrue(info.has_tokenizer)
+        self.assertEqual([(r.layer, r.kind) for r in info.routers], [(0, "attn"), (0, "ffn"), (1, "attn"), (1, "ffn")])
+        self.assertIn("temperature", info.default_sampling)
+
+    def test_expert_stats_account_for_every_token(self):
+        before = self.client.expert_stats(kinds=["attn"]).routers
+        self.client.generate_once(PROMPT, max_tokens=6, ignore_eos=True)
+        after = self.client.expert_stats(kinds=["attn"]).routers
+
+        # 4 tokens of the prompt and 5 that were generated and then computed; the sixth never is.
+        self.assertEqual([r.layer for r in after], [0, 1])
+        for old, new in zip(before, after):
+            self.assertEqual(new.tokens_routed - old.tokens_routed, 9)
+            self.assertEqual(sum(count.tokens for count in new.counts), 2 * new.tokens_routed)
+
+    def test_expert_stats_can_be_asked_for_one_phase(self):
+        self.client.generate_once(PROMPT, max_tokens=6, ignore_eos=True)
+
+        warm_up = self.client.expert_stats(layers=[1], kinds=["ffn"], phases=["warm_up"]).routers
+
+        self.assertEqual([(r.layer, r.kind) for r in warm_up], [(1, "ffn")])
+        self.assertGreater(warm_up[0].tokens_routed, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

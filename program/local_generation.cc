@@ -1,0 +1,69 @@
+#include "program/local_generation.h"
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "server/generation.h"
+#include "server/message_bytes.h"
+
+namespace switchyard {
+namespace {
+
+// Lets one thread sleep until another has called Wake. Wakes that come before a wait are remembered
+// as one.
+class Alarm {
+ public:
+  void Wake() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rung_ = true;
+    changed_.notify_one();
+  }
+
+  void Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return rung_; });
+    rung_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool rung_ = false;
+};
+
+}  // namespace
+
+StatusOr<v1::Finished> GenerateLocally(
+    ServingState& state,
+    const v1::GenerateRequest& request,
+    const std::function<void(const v1::Delta& delta)>& on_delta
+) {
+  grpc::ByteBuffer bytes;
+  RETURN_IF_ERROR(SerializeMessage(request, bytes));
+  // A call that came from nowhere: no deadline, and nobody who could cancel it.
+  const grpc::CallbackServerContext context;
+  // Shared with the engine's thread, which may still be inside Wake when this function returns.
+  const auto alarm = std::make_shared<Alarm>();
+  GenerationCall call{.context = context, .request = bytes, .wake = [alarm] { alarm->Wake(); }};
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Generation> generation, Generation::Start(state, std::move(call))
+  );
+  TokenStream::Taken taken;
+  while (!taken.finished.has_value()) {
+    alarm->Wait();
+    taken = generation->Take();
+    if (!taken.delta.text().empty() || !taken.delta.token_ids().empty()) {
+      on_delta(taken.delta);
+    }
+  }
+  GenerationEnd end = generation->End(taken);
+  RETURN_IF_ERROR(end.status);
+  return std::move(end.finished);
+}
+
+}  // namespace switchyard

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+
+#include "base/status.h"
+#include "server/serving_state.h"
+#include "switchyard/v1/inference.pb.h"
+
+namespace switchyard {
+
+// Runs one request through the engine of `state` in this process: what the Generate RPC does,
+// without the RPC. Calls `on_delta` for each piece, in order, from the calling thread. Requires:
+// `state` has its model.
+StatusOr<v1::Finished> GenerateLocally(
+    ServingState& state,
+    const v1::GenerateRequest& request,
+    const std::function<void(const v1::Delta& delta)>& on_delta
+);
+
+}  // namespace switchyard

@@ -1,0 +1,53 @@
+#include "program/model_flags.h"
+
+#include "kernels/backend.h"
+
+namespace switchyard {
+
+void AddComputeFlags(CLI::App& command, ModelFlags& flags) {
+  command.add_option("--device", flags.device, "What to compute on; reference is slow and exact")
+      ->check(CLI::IsMember({"auto", "cpu", "reference"}))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--dtype",
+          flags.dtype,
+          "Convert all matrices while loading; stored keeps them as the files have them"
+      )
+      ->check(CLI::IsMember({"stored", "f32", "bf16"}))
+      ->capture_default_str();
+  command.add_option("--threads", flags.threads, "Compute threads; 0 is one for each core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+WeightOptions WeightOptionsOf(const ModelFlags& flags) {
+  WeightOptions options;
+  if (flags.dtype == "f32") {
+    options.dtype = DType::kF32;
+  } else if (flags.dtype == "bf16") {
+    options.dtype = DType::kBF16;
+  }
+  return options;
+}
+
+StatusOr<OfflineModel> OpenModel(const ModelFlags& flags) {
+  OfflineModel opened;
+  ASSIGN_OR_RETURN(
+      opened.ops, MakeOps(BackendOptions{.device = flags.device, .threads = flags.threads})
+  );
+  ASSIGN_OR_RETURN(opened.model, Model::Load(flags.folder, WeightOptionsOf(flags), *opened.ops));
+  return opened;
+}
+
+TokenizerDefaults TokenizerDefaultsOf(const ModelConfig& config) {
+  TokenizerDefaults defaults;
+  defaults.add_bos = config.adds_bos;
+  defaults.bos_id = config.bos_id;
+  if (!config.eos_ids.empty()) {
+    defaults.eos_id = config.eos_ids[0];
+  }
+  return defaults;
+}
+
+}  // namespace switchyard

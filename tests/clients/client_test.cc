@@ -1,0 +1,163 @@
+#include "clients/cpp/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/server.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_model.h"
+
+namespace switchyard {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+// A server in this process with a tiny JetMoE model that has no tokenizer.
+class ClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ServerOptions options;
+    options.listen_address = "127.0.0.1:0";
+    server_ = *Server::Listen(options);
+    client_ = std::make_unique<Client>(Concat("127.0.0.1:", server_->port()));
+  }
+
+  void Serve() {
+    const Status written = WriteTinyJetMoe(folder_.path(), {});
+    ASSERT_TRUE(written.ok()) << written;
+    LoadOptions options;
+    options.name = "tiny";
+    options.backend.threads = 1;
+    options.engine.kv_cache_bytes = 1 << 20;
+    auto model = LoadModel(folder_.path(), options);
+    ASSERT_TRUE(model.ok()) << model.status();
+    server_->SetReady(*std::move(model));
+  }
+
+  static v1::GenerateRequest Request(int32_t max_tokens) {
+    v1::GenerateRequest request;
+    for (const int32_t id : {1, 17, 42}) {
+      request.mutable_prompt_tokens()->add_ids(id);
+    }
+    request.mutable_stopping()->set_max_tokens(max_tokens);
+    request.mutable_stopping()->set_ignore_eos(true);
+    request.mutable_sampling()->set_seed(5);
+    return request;
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+StreamVerdict Continue(const v1::Delta& /*delta*/) {
+  return StreamVerdict::kContinue;
+}
+
+TEST_F(ClientTest, StreamsTheTokensThatOneAnswerHas) {
+  Serve();
+  std::vector<int32_t> streamed;
+
+  const auto finished = client_->Generate(Request(20), [&streamed](const v1::Delta& delta) {
+    streamed.insert(streamed.end(), delta.token_ids().begin(), delta.token_ids().end());
+    return StreamVerdict::kContinue;
+  });
+  const auto once = client_->GenerateOnce(Request(20));
+
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_TRUE(once.ok()) << once.status();
+  EXPECT_EQ(finished->reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(finished->usage().completion_tokens(), 20);
+  EXPECT_EQ(streamed, std::vector<int32_t>(once->token_ids().begin(), once->token_ids().end()));
+}
+
+TEST_F(ClientTest, CancelsWhenTheCallbackSaysSo) {
+  Serve();
+  int deltas = 0;
+
+  const auto finished = client_->Generate(Request(90), [&deltas](const v1::Delta& /*delta*/) {
+    ++deltas;
+    return StreamVerdict::kCancel;
+  });
+
+  EXPECT_EQ(finished.status().code(), StatusCode::kCancelled);
+  EXPECT_GE(deltas, 1);
+}
+
+TEST_F(ClientTest, PassesTheServersCodeAndMessageOn) {
+  Serve();
+  v1::GenerateRequest request = Request(5);
+  request.mutable_prompt_tokens()->add_ids(61);
+
+  const Status status = client_->Generate(request, Continue).status();
+
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(status), HasSubstr("61"));
+}
+
+TEST_F(ClientTest, TellsTheModelAndItsExperts) {
+  Serve();
+
+  const auto info = client_->GetModelInfo();
+  const auto stats = client_->GetExpertStats({});
+
+  ASSERT_TRUE(info.ok()) << info.status();
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(info->model(), "tiny");
+  EXPECT_EQ(info->routers_size(), 4);
+  EXPECT_EQ(stats->routers_size(), 4);
+}
+
+TEST_F(ClientTest, SaysThatAModelHasNoTokenizer) {
+  Serve();
+  v1::TokenizeRequest request;
+  request.set_text("x");
+
+  EXPECT_FALSE(client_->Tokenize(request).ok());
+  EXPECT_FALSE(client_->Detokenize({1}).ok());
+}
+
+TEST_F(ClientTest, HealthIsNotServingUntilTheModelIsThere) {
+  const auto before = client_->CheckHealth("");
+  Serve();
+  const auto after = client_->CheckHealth("");
+
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(*before, ServingStatus::kNotServing);
+  EXPECT_EQ(*after, ServingStatus::kServing);
+  EXPECT_TRUE(client_->WaitUntilServing(milliseconds(1000)).ok());
+}
+
+TEST_F(ClientTest, HealthOfAnUnknownServiceIsNotFound) {
+  EXPECT_EQ(client_->CheckHealth("no.such.Service").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(ClientTest, WaitingSaysWhatTheServerAnsweredLast) {
+  const Status status = client_->WaitUntilServing(milliseconds(20));
+
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(MessageOf(status), HasSubstr("NOT_SERVING"));
+}
+
+TEST_F(ClientTest, ADeadlineEndsTheCall) {
+  Serve();
+  ClientOptions options;
+  options.deadline = milliseconds(0);
+  const Client client(client_->address(), options);
+
+  EXPECT_EQ(client.Generate(Request(90), Continue).status().code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST(ClientWithoutServer, NamesTheAddress) {
+  const Client client("127.0.0.1:1");
+
+  const Status status = client.GetModelInfo().status();
+
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(status), HasSubstr("server 127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace switchyard

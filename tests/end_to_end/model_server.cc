@@ -1,0 +1,79 @@
+#include "tests/end_to_end/model_server.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_model.h"
+
+namespace switchyard {
+namespace {
+
+constexpr char kTinyJetMoe[] = "tiny_jetmoe";
+constexpr char kTinySwitchHead[] = "tiny_switchhead";
+
+const std::filesystem::path kModels = std::filesystem::path(SWITCHYARD_SOURCE_DIR) / "models";
+
+StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& name) {
+  LoadOptions options;
+  options.name = name;
+  options.backend.threads = 2;
+  // Small, so that 16 requests share steps and their prompts are cut into chunks.
+  options.engine.limits.max_step_tokens = 24;
+  options.engine.limits.block_tokens = 8;
+  options.engine.kv_cache_bytes = int64_t{32} << 20;
+  const TemporaryFolder folder;
+  const TinyModelOptions tiny{.context_tokens = 4096};
+  if (name == kTinyJetMoe) {
+    RETURN_IF_ERROR(WriteTinyJetMoe(folder.path(), tiny));
+    return LoadModel(folder.path(), options);
+  }
+  if (name == kTinySwitchHead) {
+    RETURN_IF_ERROR(WriteTinySwitchHead(folder.path(), tiny));
+    return LoadModel(folder.path(), options);
+  }
+  return LoadModel(kModels / name, options);
+}
+
+}  // namespace
+
+std::vector<std::string> ModelNames() {
+  std::vector<std::string> names = {kTinyJetMoe, kTinySwitchHead};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(kModels, error)) {
+    if (std::filesystem::exists(entry.path() / "config.json", error)) {
+      names.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ModelServer::ModelServer(const std::string& name) {
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  StatusOr<std::unique_ptr<Server>> server = Server::Listen(options);
+  CHECK(server.ok()) << server.status();
+  server_ = *std::move(server);
+  StatusOr<std::unique_ptr<LoadedModel>> model = Load(name);
+  CHECK(model.ok()) << model.status();
+  engine_ = (*model)->engine.get();
+  server_->SetReady(*std::move(model));
+
+  channel_ = grpc::CreateChannel(
+      Concat("127.0.0.1:", server_->port()), grpc::InsecureChannelCredentials()
+  );
+  inference_ = v1::InferenceService::NewStub(channel_);
+  experts_ = v1::ExpertService::NewStub(channel_);
+  grpc::ClientContext context;
+  const grpc::Status status = inference_->GetModelInfo(&context, {}, &info_);
+  CHECK(status.ok()) << status.error_message();
+}
+
+}  // namespace switchyard

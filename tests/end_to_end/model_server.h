@@ -1,0 +1,41 @@
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/server.h"
+#include "switchyard/v1/experts.grpc.pb.h"
+#include "switchyard/v1/inference.grpc.pb.h"
+
+namespace switchyard {
+
+// The models that the tests go through: those of models/ and a tiny random one of each family, by
+// name.
+std::vector<std::string> ModelNames();
+
+// The real server with a real model in this process, on a free loopback port.
+class ModelServer {
+ public:
+  // `name` is one of ModelNames().
+  explicit ModelServer(const std::string& name);
+
+  v1::InferenceService::Stub& inference() { return *inference_; }
+  v1::ExpertService::Stub& experts() { return *experts_; }
+  const v1::GetModelInfoResponse& info() const { return info_; }
+  // The engine, to look at its load.
+  const Engine& engine() const { return *engine_; }
+
+ private:
+  std::unique_ptr<Server> server_;
+  const Engine* engine_ = nullptr;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::InferenceService::Stub> inference_;
+  std::unique_ptr<v1::ExpertService::Stub> experts_;
+  v1::GetModelInfoResponse info_;
+};
+
+}  // namespace switchyard
