@@ -1,0 +1,1 @@
+"""Random checkpoints with the true shapes of the published models."""
