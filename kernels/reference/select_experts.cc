@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/check.h"
 #include "kernels/check_shape.h"
@@ -54,23 +53,22 @@ void ComputeGates(
 ) {
   const int32_t* ids = ids_view.i32();
   const int64_t top_k = ids_view.elements();
-  std::vector<float> chosen(static_cast<size_t>(top_k));
   for (int64_t i = 0; i < top_k; ++i) {
-    chosen[static_cast<size_t>(i)] = scores[ids[i]];
+    gates[i] = scores[ids[i]];  // the chosen scores first, then what becomes of them
   }
   if (kind == GateKind::kSigmoid) {
     for (int64_t i = 0; i < top_k; ++i) {
-      gates[i] = 1.0F / (1.0F + std::exp(-chosen[static_cast<size_t>(i)]));
+      gates[i] = 1.0F / (1.0F + std::exp(-gates[i]));
     }
     return;
   }
   const bool all = kind == GateKind::kSoftmaxAll;
-  const float* pool = all ? scores : chosen.data();
+  const float* pool = all ? scores : gates;
   const int64_t pool_size = all ? experts : top_k;
   const float largest = LargestOf(pool, pool_size);
   const float sum = SoftmaxSum(pool, pool_size, largest);
   for (int64_t i = 0; i < top_k; ++i) {
-    gates[i] = std::exp(chosen[static_cast<size_t>(i)] - largest) / sum;
+    gates[i] = std::exp(gates[i] - largest) / sum;
   }
 }
 
