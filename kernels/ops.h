@@ -36,11 +36,15 @@ class Buffer {
   virtual int64_t bytes() const = 0;
 };
 
-enum class NormKind : uint8_t { kRms, kLayer };
+enum class NormKind : uint8_t {
+  kRms,
+  kLayer,
+  kNone,  // the rows as they are
+};
 struct NormalizeArgs {
   NormKind kind = NormKind::kRms;
-  Weight weight;     // kVector [dim]
-  Weight bias = {};  // kVector [dim]; only kLayer, may be absent
+  Weight weight = {};  // kVector [dim]; not for kNone
+  Weight bias = {};    // kVector [dim]; only kLayer, may be absent
   float epsilon = 0;
   // optional int32 [out rows]: out row r normalises input row rows[r]; absent means all, in order
   TensorView rows = {};
@@ -222,7 +226,7 @@ class Ops {
   virtual void Embed(const Weight& table, TensorView token_ids, float scale, TensorView out) = 0;
 
   // kRms: x * w / sqrt(mean(x^2) + epsilon). kLayer: (x - mean) / sqrt(variance + epsilon) * w + b.
-  // Over the columns. `out` may be `input` when no rows are given.
+  // kNone: x. Over the columns. `out` may be `input` when no rows are given.
   virtual void Normalize(const NormalizeArgs& args, TensorView input, TensorView out) = 0;
 
   // out[r] = input[r] * W^T + bias.

@@ -1,6 +1,22 @@
 #include "engine/model/attend_paged.h"
 
 namespace switchyard {
+namespace {
+
+Weighting WeightingOf(PositionKind positions) {
+  switch (positions) {
+    case PositionKind::kNone:
+    case PositionKind::kRotary:
+      return Weighting::kSoftmax;
+    case PositionKind::kTransformerXl:
+      return Weighting::kTransformerXl;
+    case PositionKind::kStickBreaking:
+      return Weighting::kStickBreaking;
+  }
+  return Weighting::kSoftmax;
+}
+
+}  // namespace
 
 void AttendPaged(
     Ops& ops,
@@ -37,9 +53,9 @@ void AttendPaged(
           .block_tables = batch.block_tables,
           .query_offsets = batch.query_offsets,
           .kv_lengths = batch.kv_lengths,
-          .distance_keys = {},
+          .distance_keys = heads.distance_keys,
           .scale = config.scale,
-          .weighting = Weighting::kSoftmax,
+          .weighting = WeightingOf(config.positions),
       },
       out
   );

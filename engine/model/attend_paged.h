@@ -11,6 +11,8 @@ struct ProjectedHeads {
   TensorView query;  // [tokens, query_groups, kv_heads, key_dim]
   TensorView key;    // [tokens, kv_heads, key_dim]
   TensorView value;  // [tokens, kv_heads, value_dim]
+  TensorView
+      distance_keys;  // [context_tokens, kv_heads, key_dim]; only for Transformer-XL positions
 };
 
 // What every attention kind does between its projections: give query and key their positions, store

@@ -5,6 +5,7 @@
 
 #include "engine/model/forward_observer.h"
 #include "engine/model/kv_cache.h"
+#include "engine/model/layer_input.h"
 #include "engine/model/router.h"
 #include "engine/model/scratch.h"
 #include "engine/model/step_batch.h"
@@ -16,11 +17,11 @@ class Attention {
  public:
   virtual ~Attention() = default;
 
-  // input [tokens, model_dim], already normalised -> out [tokens, model_dim], the update of the
+  // input -> out [tokens, model_dim], the update of the
   // residual stream. Stores this step's keys and values in `cache` first, so that prefill and
   // decode are the same call.
   virtual void Forward(
-      TensorView input,
+      const LayerInput& input,
       const StepBatch& batch,
       const KvCache::LayerView& cache,
       Scratch& scratch,

@@ -31,13 +31,27 @@ void Block::Forward(
   const TensorView normed = scratch.Floats({x.dim(0), x.dim(1)});
   const TensorView update = scratch.Floats({x.dim(0), x.dim(1)});
 
-  Normalize(attention_norm_, x, normed);
-  attention_->Forward(normed, batch, cache, scratch, update, observer);
+  attention_->Forward(Before(attention_norm_, x, normed), batch, cache, scratch, update, observer);
   ops_.Add(x, update);
+  After(attention_norm_, x);
 
-  Normalize(feed_forward_norm_, x, normed);
-  feed_forward_->Forward(normed, batch, scratch, update, observer);
+  feed_forward_->Forward(Before(feed_forward_norm_, x, normed), batch, scratch, update, observer);
   ops_.Add(x, update);
+  After(feed_forward_norm_, x);
+}
+
+LayerInput Block::Before(const NormWeights& norm, TensorView x, TensorView normed) const {
+  if (norm_.placement == NormPlacement::kAfter) {
+    return {.normed = x, .raw = x};
+  }
+  Normalize(norm, x, normed);
+  return {.normed = normed, .raw = x};
+}
+
+void Block::After(const NormWeights& norm, TensorView x) const {
+  if (norm_.placement == NormPlacement::kAfter) {
+    Normalize(norm, x, x);
+  }
 }
 
 void Block::Normalize(const NormWeights& weights, TensorView x, TensorView out) const {
@@ -46,7 +60,8 @@ void Block::Normalize(const NormWeights& weights, TensorView x, TensorView out) 
       .weight = weights.weight,
       .bias = weights.bias,
       .epsilon = norm_.block_epsilon,
-      .rows = {}};
+      .rows = {},
+  };
   ops_.Normalize(args, x, out);
 }
 

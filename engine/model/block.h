@@ -10,7 +10,8 @@
 
 namespace switchyard {
 
-// One decoder layer in pre-norm form: x += attention(norm(x)); x += feed_forward(norm(x)).
+// One decoder layer: attention, then feed-forward, each with its norm before or after
+// (NormPlacement).
 class Block {
  public:
   Block(
@@ -36,6 +37,9 @@ class Block {
   const FeedForward& feed_forward() const { return *feed_forward_; }
 
  private:
+  // What a part reads: x and its norm, or x twice where the norm comes after.
+  LayerInput Before(const NormWeights& norm, TensorView x, TensorView normed) const;
+  void After(const NormWeights& norm, TensorView x) const;
   void Normalize(const NormWeights& weights, TensorView x, TensorView out) const;
 
   Ops& ops_;

@@ -8,7 +8,7 @@ DenseFeedForward::DenseFeedForward(
     : ops_(ops), config_(config), weights_(weights) {}
 
 void DenseFeedForward::Forward(
-    TensorView input,
+    const LayerInput& input,
     const StepBatch& batch,
     Scratch& scratch,
     TensorView out,
@@ -17,7 +17,7 @@ void DenseFeedForward::Forward(
   const Scratch::Scope scope(scratch);
   const TensorView hidden = scratch.Floats({batch.tokens, config_.hidden_dim});
 
-  ops_.MatMul({.weight = weights_.up, .bias = weights_.up_bias}, input, hidden);
+  ops_.MatMul({.weight = weights_.up, .bias = weights_.up_bias}, input.normed, hidden);
   ops_.Activate({.kind = config_.activation, .gated = false}, hidden, hidden);
   ops_.MatMul({.weight = weights_.down, .bias = weights_.down_bias}, hidden, out);
 }

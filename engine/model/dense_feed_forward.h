@@ -22,7 +22,7 @@ class DenseFeedForward final : public FeedForward {
   );
 
   void Forward(
-      TensorView input,
+      const LayerInput& input,
       const StepBatch& batch,
       Scratch& scratch,
       TensorView out,

@@ -13,7 +13,7 @@ ExpertFeedForward::ExpertFeedForward(
     : ops_(ops), config_(config), router_(std::move(router)), weights_(weights) {}
 
 void ExpertFeedForward::Forward(
-    TensorView input,
+    const LayerInput& input,
     const StepBatch& batch,
     Scratch& scratch,
     TensorView out,
@@ -21,17 +21,17 @@ void ExpertFeedForward::Forward(
 ) const {
   const int64_t assignments = batch.tokens * config_.router.top_k;
   const Scratch::Scope scope(scratch);
-  const GroupedRouting grouped = router_->Route(input, batch, scratch, observer);
+  const GroupedRouting grouped = router_->Route(input.normed, batch, scratch, observer);
   const TensorView up = scratch.Floats({assignments, config_.hidden_dim * (config_.gated ? 2 : 1)});
   const TensorView hidden = config_.gated ? scratch.Floats({assignments, config_.hidden_dim}) : up;
 
   ops_.ExpertMatMul(
       {
           .weight = weights_.up,
-          .expert_bias = {},
+          .expert_bias = weights_.up_bias,
           .bias = {},
           .grouped = grouped,
-          .input = input,
+          .input = config_.expert_stream == StreamForm::kRaw ? input.raw : input.normed,
           .input_rows = RowOf::kToken,
           .output_rows = RowOf::kAssignment,
           .gated = false,

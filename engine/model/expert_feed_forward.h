@@ -10,6 +10,7 @@ namespace switchyard {
 
 struct ExpertFeedForwardWeights {
   Weight up;        // experts x (model_dim -> hidden_dim, or 2 * hidden_dim when gated)
+  Weight up_bias;   // one vector for each expert; may be absent
   Weight down;      // experts x (hidden_dim -> model_dim)
   Weight out_bias;  // [model_dim], added once; may be absent
 };
@@ -27,7 +28,7 @@ class ExpertFeedForward final : public FeedForward {
   );
 
   void Forward(
-      TensorView input,
+      const LayerInput& input,
       const StepBatch& batch,
       Scratch& scratch,
       TensorView out,

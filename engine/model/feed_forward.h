@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/model/forward_observer.h"
+#include "engine/model/layer_input.h"
 #include "engine/model/router.h"
 #include "engine/model/scratch.h"
 #include "engine/model/step_batch.h"
@@ -15,10 +16,10 @@ class FeedForward {
  public:
   virtual ~FeedForward() = default;
 
-  // input [tokens, model_dim], already normalised -> out [tokens, model_dim], the update of the
+  // input -> out [tokens, model_dim], the update of the
   // residual stream.
   virtual void Forward(
-      TensorView input,
+      const LayerInput& input,
       const StepBatch& batch,
       Scratch& scratch,
       TensorView out,

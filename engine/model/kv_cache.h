@@ -14,7 +14,7 @@ struct KvLayout {
   int64_t layers = 0;  // executed layers; each has its own cache even where weights are shared
   int64_t kv_heads = 0;
   int64_t key_dim = 0;
-  int64_t value_dim = 0;
+  int64_t value_dim = 0;  // 0: the value is the key, cached once
 
   // layers * kv_heads * (key_dim + value_dim) * 4 bytes: keys and values are kept in float32.
   int64_t BytesPerToken() const;

@@ -2,20 +2,47 @@
 
 #include <utility>
 
-#include "engine/model/attend_paged.h"
-
 namespace switchyard {
 
 MoaAttention::MoaAttention(
     Ops& ops,
     const AttentionConfig& config,
     std::unique_ptr<Router> router,
-    const MoaWeights& weights
+    const MoaWeights& weights,
+    std::unique_ptr<DistanceKeys> distance_keys
 )
-    : ops_(ops), config_(config), router_(std::move(router)), weights_(weights) {}
+    : ops_(ops),
+      config_(config),
+      router_(std::move(router)),
+      weights_(weights),
+      distance_keys_(std::move(distance_keys)) {}
+
+ProjectedHeads MoaAttention::ProjectKeyValue(TensorView input, Scratch& scratch) const {
+  const int64_t tokens = input.dim(0);
+  const int64_t heads = config_.kv_heads;
+  ProjectedHeads projected;
+  if (config_.value_is_key) {
+    projected.key = input.Reshaped({tokens, heads, config_.key_dim});
+    projected.value = projected.key;
+    return projected;
+  }
+  projected.key = scratch.Floats({tokens, heads, config_.key_dim});
+  projected.value = scratch.Floats({tokens, heads, config_.value_dim});
+  ops_.MatMul(
+      {.weight = weights_.key, .bias = weights_.key_bias},
+      input,
+      projected.key.Reshaped({tokens, heads * config_.key_dim})
+  );
+  ops_.MatMul(
+      {.weight = weights_.value, .bias = weights_.value_bias},
+      input,
+      projected.value.Reshaped({tokens, heads * config_.value_dim})
+  );
+  return projected;
+}
 
 void MoaAttention::Forward(
-    TensorView input,
+    const LayerInput& input,
     const StepBatch& batch,
     const KvCache::LayerView& cache,
     Scratch& scratch,
@@ -26,35 +53,30 @@ void MoaAttention::Forward(
   const int64_t slots = config_.router.top_k;
   const int64_t heads = config_.kv_heads;
   const Scratch::Scope scope(scratch);
-  const GroupedRouting grouped = router_->Route(input, batch, scratch, observer);
+  const GroupedRouting grouped = router_->Route(input.normed, batch, scratch, observer);
 
   const TensorView query = scratch.Floats({tokens, slots, heads, config_.key_dim});
-  const TensorView key = scratch.Floats({tokens, heads, config_.key_dim});
-  const TensorView value = scratch.Floats({tokens, heads, config_.value_dim});
   ops_.ExpertMatMul(
       {
           .weight = weights_.query,
           .expert_bias = {},
           .bias = {},
           .grouped = grouped,
-          .input = input,
+          .input = input.normed,
           .input_rows = RowOf::kToken,
           .output_rows = RowOf::kAssignment,
           .gated = false,
       },
       query.Reshaped({tokens * slots, heads * config_.key_dim})
   );
-  ops_.MatMul(
-      {.weight = weights_.key, .bias = {}}, input, key.Reshaped({tokens, heads * config_.key_dim})
-  );
-  ops_.MatMul(
-      {.weight = weights_.value, .bias = {}},
-      input,
-      value.Reshaped({tokens, heads * config_.value_dim})
-  );
+  ProjectedHeads projected = ProjectKeyValue(input.normed, scratch);
+  projected.query = query;
+  if (distance_keys_ != nullptr) {
+    projected.distance_keys = distance_keys_->table();
+  }
 
   const TensorView attended = scratch.Floats({tokens, slots, heads, config_.value_dim});
-  AttendPaged(ops_, config_, {.query = query, .key = key, .value = value}, batch, cache, attended);
+  AttendPaged(ops_, config_, projected, batch, cache, attended);
 
   ops_.ExpertMatMul(
       {

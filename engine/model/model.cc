@@ -15,24 +15,23 @@ StatusOr<std::unique_ptr<Model>> Model::Load(
   ASSIGN_OR_RETURN(const Family* family, FindFamily(reader));
   std::unique_ptr<Model> model(new Model(ops));
   ASSIGN_OR_RETURN(model->config_, family->ReadConfig(reader));
+  model->config_.context_tokens = options.context_tokens.value_or(model->config_.context_tokens);
   if (const Status checked = CheckConfig(model->config_); !checked.ok()) {
     return WithContext(checked, config_path.string());
   }
   ASSIGN_OR_RETURN(model->files_, WeightFiles::Open(folder));
   WeightLoader weights(*model->files_, options, ops);
+  if (model->config_.embedding_dim == 0) {
+    model->config_.embedding_dim = model->config_.model_dim;
+  }
   if (model->config_.vocabulary_size == 0) {
     ASSIGN_OR_RETURN(model->config_.vocabulary_size, weights.RowsOf(family->embedding_tensor));
   }
-  ASSIGN_OR_RETURN(Decoder decoder, family->BuildDecoder(model->config_, weights, ops));
+  ASSIGN_OR_RETURN(model->decoder_, family->BuildDecoder(model->config_, weights, ops));
   RETURN_IF_ERROR(weights.CheckAllUsed());
 
   model->summary_ = weights.summary();
-  model->embedding_ = decoder.embedding;
-  model->blocks_ = std::move(decoder.blocks);
-  model->final_norm_ = decoder.final_norm;
-  model->head_ = decoder.head;
-  model->head_bias_ = decoder.head_bias;
-  for (const std::unique_ptr<Block>& block : model->blocks_) {
+  for (const std::unique_ptr<Block>& block : model->decoder_.blocks) {
     for (const Router* router : block->attention().Routers()) {
       model->routers_.push_back(router);
     }
@@ -48,17 +47,24 @@ KvLayout Model::kv_layout() const {
       .layers = config_.layers,
       .kv_heads = config_.attention.kv_heads,
       .key_dim = config_.attention.key_dim,
-      .value_dim = config_.attention.value_dim,
+      .value_dim = config_.attention.value_is_key ? 0 : config_.attention.value_dim,
   };
 }
 
 int64_t Model::ScratchBytes(int64_t max_step_tokens, int64_t max_logit_rows) const {
   int64_t block_bytes = 0;
-  for (const std::unique_ptr<Block>& block : blocks_) {
+  for (const std::unique_ptr<Block>& block : decoder_.blocks) {
     block_bytes = std::max(block_bytes, block->ScratchBytes(max_step_tokens, config_.model_dim));
   }
+  // Beside the residual stream: the blocks one after the other, or the embedding or the output
+  // before its adapter.
+  const int64_t embedding_bytes =
+      ScratchBytesFor(DType::kF32, {max_step_tokens, config_.embedding_dim});
+  const int64_t output_bytes =
+      ScratchBytesFor(DType::kF32, {max_logit_rows, config_.model_dim}) +
+      ScratchBytesFor(DType::kF32, {max_logit_rows, config_.embedding_dim});
   return ScratchBytesFor(DType::kF32, {max_step_tokens, config_.model_dim}) +
-         std::max(block_bytes, ScratchBytesFor(DType::kF32, {max_logit_rows, config_.model_dim}));
+         std::max({block_bytes, embedding_bytes, output_bytes});
 }
 
 void Model::Forward(
@@ -70,36 +76,59 @@ void Model::Forward(
 ) const {
   const Scratch::Scope scope(scratch);
   const TensorView x = scratch.Floats({batch.tokens, config_.model_dim});  // the residual stream
-  ops_.Embed(embedding_, batch.token_ids, config_.embedding_scale, x);
+  Embed(batch, scratch, x);
   if (observer != nullptr) {
     observer->OnEmbedding(x);
   }
 
-  for (size_t layer = 0; layer < blocks_.size(); ++layer) {
+  for (size_t layer = 0; layer < decoder_.blocks.size(); ++layer) {
     const auto index = static_cast<int64_t>(layer);
-    blocks_[layer]->Forward(batch, cache.Layer(index), scratch, x, observer);
+    decoder_.blocks[layer]->Forward(batch, cache.Layer(index), scratch, x, observer);
     if (observer != nullptr) {
       observer->OnHidden(index, x);
     }
   }
 
-  const int64_t rows = batch.logit_rows.dim(0);
-  if (rows == 0) {
-    return;  // a step of prefill chunks that do not reach their last token
+  if (batch.logit_rows.dim(0) > 0) {  // else only prefill chunks that do not reach their last token
+    ComputeLogits(x, batch.logit_rows, scratch, logits);
   }
-  const TensorView normed = scratch.Floats({rows, config_.model_dim});
+}
+
+void Model::Embed(const StepBatch& batch, Scratch& scratch, TensorView x) const {
+  if (!decoder_.embedding_adapter.weight.exists()) {
+    ops_.Embed(decoder_.embedding, batch.token_ids, config_.embedding_scale, x);
+    return;
+  }
+  const Scratch::Scope scope(scratch);
+  const TensorView narrow = scratch.Floats({batch.tokens, config_.embedding_dim});
+  ops_.Embed(decoder_.embedding, batch.token_ids, /*scale=*/1, narrow);
+  const Adapter& adapter = decoder_.embedding_adapter;
+  ops_.MatMul({.weight = adapter.weight, .bias = adapter.bias}, narrow, x);
+}
+
+void Model::ComputeLogits(TensorView x, TensorView logit_rows, Scratch& scratch, TensorView logits)
+    const {
+  const int64_t rows = logit_rows.dim(0);
+  const Scratch::Scope scope(scratch);
+  const bool has_norm = decoder_.final_norm.weight.exists();
+  TensorView output = scratch.Floats({rows, config_.model_dim});
   ops_.Normalize(
       {
-          .kind = config_.norm.kind,
-          .weight = final_norm_.weight,
-          .bias = final_norm_.bias,
+          .kind = has_norm ? config_.norm.kind : NormKind::kNone,
+          .weight = decoder_.final_norm.weight,
+          .bias = decoder_.final_norm.bias,
           .epsilon = config_.norm.final_epsilon,
-          .rows = batch.logit_rows,
+          .rows = logit_rows,
       },
       x,
-      normed
+      output
   );
-  ops_.MatMul({.weight = head_, .bias = head_bias_}, normed, logits);
+  if (const Adapter& adapter = decoder_.output_adapter; adapter.weight.exists()) {
+    const TensorView narrow = scratch.Floats({rows, config_.embedding_dim});
+    ops_.MatMul({.weight = adapter.weight, .bias = adapter.bias}, output, narrow);
+    output = narrow;
+  }
+  ops_.MatMul({.weight = decoder_.head, .bias = decoder_.head_bias}, output, logits);
 }
 
 }  // namespace switchyard

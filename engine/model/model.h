@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/model/block.h"
+#include "engine/model/decoder.h"
 #include "engine/model/forward_observer.h"
 #include "engine/model/kv_cache.h"
 #include "engine/model/model_config.h"
@@ -52,17 +52,17 @@ class Model {
   const std::vector<const Router*>& routers() const { return routers_; }
 
  private:
+  void Embed(const StepBatch& batch, Scratch& scratch, TensorView x) const;
+  void ComputeLogits(TensorView x, TensorView logit_rows, Scratch& scratch, TensorView logits)
+      const;
+
   explicit Model(Ops& ops) : ops_(ops) {}
 
   ModelConfig config_;
   Ops& ops_;
   std::unique_ptr<WeightFiles> files_;  // keeps the mapping alive
   WeightsSummary summary_;
-  Weight embedding_;
-  NormWeights final_norm_;
-  Weight head_;
-  Weight head_bias_;  // may be absent
-  std::vector<std::unique_ptr<Block>> blocks_;
+  Decoder decoder_;
   std::vector<const Router*> routers_;
 };
 

@@ -17,12 +17,17 @@ SwitchHeadAttention::SwitchHeadAttention(
     Ops& ops,
     const AttentionConfig& config,
     std::vector<SwitchHeadRouter> routers,
-    const SwitchHeadWeights& weights
+    const SwitchHeadWeights& weights,
+    std::unique_ptr<DistanceKeys> distance_keys
 )
-    : ops_(ops), config_(config), routers_(std::move(routers)), weights_(weights) {}
+    : ops_(ops),
+      config_(config),
+      routers_(std::move(routers)),
+      weights_(weights),
+      distance_keys_(std::move(distance_keys)) {}
 
 void SwitchHeadAttention::Forward(
-    TensorView input,
+    const LayerInput& input,
     const StepBatch& batch,
     const KvCache::LayerView& cache,
     Scratch& scratch,
@@ -34,7 +39,7 @@ void SwitchHeadAttention::Forward(
   const Scratch::Scope scope(scratch);
   Routings routings;
   for (const SwitchHeadRouter& router : routers_) {
-    const GroupedRouting grouped = router.router->Route(input, batch, scratch, observer);
+    const GroupedRouting grouped = router.router->Route(input.normed, batch, scratch, observer);
     for (const Projection projection : router.projections) {
       routings[IndexOf(projection)] = grouped;
     }
@@ -43,13 +48,21 @@ void SwitchHeadAttention::Forward(
   const TensorView query = scratch.Floats({tokens, heads, config_.key_dim});
   const TensorView key = scratch.Floats({tokens, heads, config_.key_dim});
   const TensorView value = scratch.Floats({tokens, heads, config_.value_dim});
-  Project(Projection::kQuery, input, routings, query);
-  Project(Projection::kKey, input, routings, key);
-  Project(Projection::kValue, input, routings, value);
+  Project(Projection::kQuery, input.normed, routings, query);
+  Project(Projection::kKey, input.normed, routings, key);
+  Project(
+      Projection::kValue,
+      config_.value_stream == StreamForm::kRaw ? input.raw : input.normed,
+      routings,
+      value
+  );
 
   const TensorView attended = scratch.Floats({tokens, 1, heads, config_.value_dim});
   const ProjectedHeads projected = {
-      .query = query.Reshaped({tokens, 1, heads, config_.key_dim}), .key = key, .value = value};
+      .query = query.Reshaped({tokens, 1, heads, config_.key_dim}),
+      .key = key,
+      .value = value,
+      .distance_keys = distance_keys_ == nullptr ? TensorView() : distance_keys_->table()};
   AttendPaged(ops_, config_, projected, batch, cache, attended);
   ProjectOutput(attended.Reshaped({tokens, heads, config_.value_dim}), routings, out);
 }

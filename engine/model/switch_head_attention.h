@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/model/attention.h"
+#include "engine/model/distance_keys.h"
 #include "engine/model/model_config.h"
 
 namespace switchyard {
@@ -35,11 +36,12 @@ class SwitchHeadAttention final : public Attention {
       Ops& ops,
       const AttentionConfig& config,
       std::vector<SwitchHeadRouter> routers,
-      const SwitchHeadWeights& weights
+      const SwitchHeadWeights& weights,
+      std::unique_ptr<DistanceKeys> distance_keys
   );
 
   void Forward(
-      TensorView input,
+      const LayerInput& input,
       const StepBatch& batch,
       const KvCache::LayerView& cache,
       Scratch& scratch,
@@ -64,6 +66,7 @@ class SwitchHeadAttention final : public Attention {
   AttentionConfig config_;
   std::vector<SwitchHeadRouter> routers_;
   SwitchHeadWeights weights_;
+  std::unique_ptr<DistanceKeys> distance_keys_;  // null unless positions are Transformer-XL
 };
 
 }  // namespace switchyard

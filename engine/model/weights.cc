@@ -182,6 +182,13 @@ StatusOr<Weight> WeightLoader::Dense(
   return Add(name, WeightRole::kDense, layout, data);
 }
 
+StatusOr<Weight> WeightLoader::DenseAtLoad(
+    const std::string& name, int64_t in_features, int64_t out_features
+) {
+  ASSIGN_OR_RETURN(const TensorView data, Find(name, {out_features, in_features}));
+  return Add(name, WeightRole::kDense, WeightLayout::kOutIn, data);
+}
+
 StatusOr<Weight> WeightLoader::DenseRows(
     const std::string& name, int64_t rows, int64_t in_features, int64_t begin, int64_t end
 ) {
@@ -215,6 +222,41 @@ StatusOr<Weight> WeightLoader::Vector(const std::string& name, int64_t dim) {
   ASSIGN_OR_RETURN(const TensorView data, Find(name, {dim}));
   summary_.parameters_active += dim;
   return Add(name, WeightRole::kVector, WeightLayout::kOutIn, data);
+}
+
+StatusOr<Weight> WeightLoader::VectorStack(const std::string& name, const ExpertStackShape& shape) {
+  ASSIGN_OR_RETURN(const TensorView data, Find(name, {shape.experts, shape.out_features}));
+  summary_.parameters_active += shape.active_experts * shape.out_features;
+  return Add(name, WeightRole::kVectorStack, WeightLayout::kOutIn, data);
+}
+
+StatusOr<std::vector<float>> WeightLoader::Floats(
+    const std::string& name, const std::vector<int64_t>& shape
+) {
+  ASSIGN_OR_RETURN(const TensorView data, Find(name, shape));
+  std::vector<float> values(static_cast<size_t>(data.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] =
+        ReadAsFloat(static_cast<const char*>(data.data()), data.dtype(), static_cast<int64_t>(i));
+  }
+  return values;
+}
+
+Weight WeightLoader::Computed(
+    const std::string& name,
+    WeightRole role,
+    const std::vector<int64_t>& shape,
+    const std::vector<float>& values
+) {
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  void* kept = files_.Keep(std::vector<char>(bytes, bytes + values.size() * sizeof(float)));
+  summary_.parameters_active += static_cast<int64_t>(values.size());
+  return ops_.AddWeight({
+      .role = role,
+      .layout = WeightLayout::kOutIn,
+      .data = ViewOf(kept, DType::kF32, shape),
+      .name = name,
+  });
 }
 
 StatusOr<NormWeights> WeightLoader::Norm(const std::string& prefix, NormKind kind, int64_t dim) {

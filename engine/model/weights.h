@@ -16,8 +16,10 @@
 namespace switchyard {
 
 struct WeightOptions {
-  std::optional<DType>
-      dtype;  // convert every matrix while loading (f32 or bf16); absent: as stored
+  // Convert every matrix while loading, to f32 or bf16; absent: as stored.
+  std::optional<DType> dtype = std::nullopt;
+  // Instead of the context that the config states; for models whose positions have no end.
+  std::optional<int64_t> context_tokens = std::nullopt;
 };
 
 // What `inspect` says of the weights.
@@ -53,6 +55,8 @@ class WeightLoader {
   StatusOr<Weight> Dense(
       const std::string& name, WeightLayout layout, int64_t in_features, int64_t out_features
   );
+  // A dense matrix [out, in] that is multiplied only while loading.
+  StatusOr<Weight> DenseAtLoad(const std::string& name, int64_t in_features, int64_t out_features);
   // Rows [begin, end) of a stored [rows, in] matrix as a weight of its own.
   StatusOr<Weight> DenseRows(
       const std::string& name, int64_t rows, int64_t in_features, int64_t begin, int64_t end
@@ -64,8 +68,21 @@ class WeightLoader {
   // The embedding once more as the output head (tied).
   StatusOr<Weight> TiedHead(const std::string& name, int64_t vocabulary, int64_t dim);
   StatusOr<Weight> Vector(const std::string& name, int64_t dim);
+  // One vector for each expert, [experts, dim].
+  StatusOr<Weight> VectorStack(const std::string& name, const ExpertStackShape& shape);
   // weight, and for layer norms bias, at prefix + "weight" and prefix + "bias".
   StatusOr<NormWeights> Norm(const std::string& prefix, NormKind kind, int64_t dim);
+
+  // The values of a small tensor, for what has to be computed from it while loading. Counts it as
+  // stored, not as multiplied.
+  StatusOr<std::vector<float>> Floats(const std::string& name, const std::vector<int64_t>& shape);
+  // A weight that was computed while loading; `name` is what it came from. Counts it as multiplied.
+  Weight Computed(
+      const std::string& name,
+      WeightRole role,
+      const std::vector<int64_t>& shape,
+      const std::vector<float>& values
+  );
 
   bool Has(const std::string& name) const;
   // The stored shape; empty when there is no such tensor.

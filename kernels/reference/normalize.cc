@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -30,10 +31,26 @@ Moments MomentsOf(const NormalizeArgs& args, const float* row, int64_t dim) {
   return moments;
 }
 
+void CopyRows(TensorView rows, TensorView input, TensorView out) {
+  const int64_t dim = input.columns();
+  const int64_t out_rows = rows.exists() ? rows.elements() : input.rows();
+  CheckMatrix("out", out, out_rows, dim);
+  for (int64_t r = 0; r < out_rows; ++r) {
+    const int64_t input_row = rows.exists() ? rows.i32()[r] : r;
+    CHECK(input_row >= 0 && input_row < input.rows())
+        << "row " << input_row << " of " << input.rows();
+    std::copy_n(input.f32() + input_row * dim, dim, out.f32() + r * dim);
+  }
+}
+
 }  // namespace
 
 void ReferenceOps::Normalize(const NormalizeArgs& args, TensorView input, TensorView out) {
   const int64_t dim = input.columns();
+  if (args.kind == NormKind::kNone) {
+    CopyRows(args.rows, input, out);
+    return;
+  }
   CheckRole("weight", args.weight, WeightRole::kVector);
   CheckOptionalVector("weight", args.weight, dim);
   CheckOptionalVector("bias", args.bias, dim);

@@ -10,6 +10,10 @@
 namespace switchyard {
 namespace {
 
+// The longest prompt and its continuation; some sets have a config with less, which the reference
+// does not enforce.
+constexpr int64_t kContextTokens = 128;
+
 std::string KeyOf(int prompt, const std::string& key) {
   return Concat("p", prompt, ".", key);
 }
@@ -28,7 +32,8 @@ GoldenSet::GoldenSet(const std::string& name, const std::string& backend) {
   StatusOr<std::unique_ptr<Ops>> ops = MakeOps({.device = backend, .threads = 2});
   CHECK(ops.ok()) << MessageOf(ops.status());
   ops_ = *std::move(ops);
-  StatusOr<std::unique_ptr<Model>> model = Model::Load(folder, {}, *ops_);
+  StatusOr<std::unique_ptr<Model>> model =
+      Model::Load(folder, {.context_tokens = kContextTokens}, *ops_);
   CHECK(model.ok()) << MessageOf(model.status());
   model_ = *std::move(model);
   StatusOr<std::unique_ptr<SafetensorsFile>> expected =

@@ -21,6 +21,27 @@ using ::testing::UnorderedElementsAreArray;
 constexpr double kLogitTolerance = 2e-4;
 constexpr double kGateTolerance = 2e-5;
 
+constexpr const char* kModels[] = {
+    "jetmoe",
+    "jetmoe_bf16_sharded",
+    "moa_lm",
+    "moa_lm_my",
+    "moduleformer",
+    "moduleformer_gates",
+    "moeut",
+    "moeut_att1",
+    "moeut_train",
+    "moeut_train_postln",
+    "moeut_train_preln",
+    "molm_identity_kv",
+    "switchall_options",
+    "switchall_rope",
+    "switchall_xl",
+    "switchhead_rope",
+    "switchhead_xl",
+    "switchhead_xl_qkvo",
+};
+
 // How a prompt is cut into chunks: all at once (no cached token is read), one by one, or in odd
 // pieces.
 struct Chunking {
@@ -108,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
     Sets,
     Golden,
     testing::Combine(
-        testing::Values("jetmoe", "jetmoe_bf16_sharded", "switchhead_rope", "switchall_rope"),
+        testing::ValuesIn(kModels),
         testing::Values("reference", "cpu"),
         testing::Values(
             Chunking{"AllAtOnce", {}}, Chunking{"OneByOne", {1}}, Chunking{"OddChunks", {3, 1, 5}}
@@ -139,10 +160,7 @@ TEST_P(GoldenGreedy, ContinuationEqualsTheReferenceExactly) {
 INSTANTIATE_TEST_SUITE_P(
     Sets,
     GoldenGreedy,
-    testing::Combine(
-        testing::Values("jetmoe", "jetmoe_bf16_sharded", "switchhead_rope", "switchall_rope"),
-        testing::Values("reference", "cpu")
-    ),
+    testing::Combine(testing::ValuesIn(kModels), testing::Values("reference", "cpu")),
     [](const testing::TestParamInfo<GoldenGreedy::ParamType>& test) {
       return Concat(std::get<0>(test.param), "_", std::get<1>(test.param));
     }

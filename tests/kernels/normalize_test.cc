@@ -91,6 +91,23 @@ TEST_P(NormalizeTest, KeepsALargeMeanOutOfTheVariance) {
   EXPECT_THAT(memory_.ReadFloats(out), Pointwise(FloatNear(1e-6F), std::vector<float>{-1, 1}));
 }
 
+TEST_P(NormalizeTest, PassesTheGivenRowsUnchangedWithoutANorm) {
+  const NormalizeArgs args = {.kind = NormKind::kNone, .rows = memory_.Ints({2}, {2, 0})};
+  const TensorView out = memory_.Zeros(DType::kF32, {2, 2});
+
+  ops_->Normalize(args, memory_.Floats({3, 2}, {1, 2, 3, 4, 5, 6}), out);
+
+  ExpectIdentical(memory_.ReadFloats(out), {5, 6, 1, 2});
+}
+
+TEST_P(NormalizeTest, PassesAllRowsUnchangedInPlaceWithoutANorm) {
+  const TensorView x = memory_.Floats({1, 3}, {7, 8, 9});
+
+  ops_->Normalize({.kind = NormKind::kNone}, x, x);
+
+  ExpectIdentical(memory_.ReadFloats(x), {7, 8, 9});
+}
+
 class NormalizeAgainstReferenceTest : public AgainstReferenceTest {};
 INSTANTIATE_TEST_SUITE_P(
     Backends, NormalizeAgainstReferenceTest, testing::ValuesIn(FastBackendNames()), BackendTestName

@@ -3,6 +3,10 @@
 #include <array>
 
 #include "engine/model/families/jetmoe.h"
+#include "engine/model/families/moa_lm.h"
+#include "engine/model/families/moduleformer.h"
+#include "engine/model/families/moeut.h"
+#include "engine/model/families/moeut_train.h"
 #include "engine/model/families/switchhead.h"
 
 namespace switchyard {
@@ -14,11 +18,52 @@ StatusOr<std::unique_ptr<Router>> LayerLoader::LinearRouter(
       const Weight score,
       weights.Dense(name, WeightLayout::kOutIn, model.model_dim, config.groups * config.experts)
   );
-  return Router::Create(ops, config, layer, kind, score);
+  return Router::Create(ops, config, layer, kind, {.score = score});
+}
+
+StatusOr<std::unique_ptr<DistanceKeys>> LayerLoader::LoadDistanceKeys(const std::string& name
+) const {
+  const AttentionConfig& attention = model.attention;
+  if (attention.positions != PositionKind::kTransformerXl) {
+    return std::unique_ptr<DistanceKeys>();
+  }
+  ASSIGN_OR_RETURN(
+      const Weight projection,
+      weights.DenseAtLoad(name, model.model_dim, attention.kv_heads * attention.key_dim)
+  );
+  return DistanceKeys::Create(ops, projection, attention.kv_heads, model.context_tokens);
+}
+
+StatusOr<ExpertFeedForwardWeights> LayerLoader::ExpertMatrices(
+    WeightLayout layout, const std::string& up, const std::string& down
+) const {
+  const FeedForwardConfig& config = model.feed_forward;
+  const ExpertStackShape up_shape = {
+      .experts = config.router.experts,
+      .active_experts = config.router.top_k,
+      .in_features = model.model_dim,
+      .out_features = config.hidden_dim * (config.gated ? 2 : 1),
+  };
+  const ExpertStackShape down_shape = {
+      .experts = config.router.experts,
+      .active_experts = config.router.top_k,
+      .in_features = config.hidden_dim,
+      .out_features = model.model_dim,
+  };
+  ExpertFeedForwardWeights experts;
+  ASSIGN_OR_RETURN(experts.up, weights.ExpertStack(up, layout, up_shape));
+  ASSIGN_OR_RETURN(experts.down, weights.ExpertStack(down, layout, down_shape));
+  return experts;
 }
 
 std::span<const Family> Families() {
-  static const std::array families = {JetMoeFamily(), SwitchHeadFamily()};
+  static const std::array families = {
+      JetMoeFamily(),
+      MoeutFamily(),
+      MoeutTrainFamily(),
+      MoaLmFamily(),
+      SwitchHeadFamily(),
+      ModuleFormerFamily()};
   return families;
 }
 

@@ -6,22 +6,15 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/model/block.h"
 #include "engine/model/config_reader.h"
+#include "engine/model/decoder.h"
+#include "engine/model/distance_keys.h"
+#include "engine/model/expert_feed_forward.h"
 #include "engine/model/model_config.h"
 #include "engine/model/weights.h"
 #include "kernels/ops.h"
 
 namespace switchyard {
-
-// The parts of a decoder as a family builds them.
-struct Decoder {
-  Weight embedding;
-  std::vector<std::unique_ptr<Block>> blocks;  // executed order
-  NormWeights final_norm;
-  Weight head;
-  Weight head_bias;  // may be absent
-};
 
 // What building one layer needs at hand.
 struct LayerLoader {
@@ -33,6 +26,15 @@ struct LayerLoader {
   // A linear router whose scores are the dense weight `name` [groups * experts, model_dim].
   StatusOr<std::unique_ptr<Router>> LinearRouter(
       const RouterConfig& config, RouterKind kind, const std::string& name
+  ) const;
+
+  // The table that Transformer-XL positions need, from the dense weight `name` [kv_heads * key_dim,
+  // model_dim]; null for other positions.
+  StatusOr<std::unique_ptr<DistanceKeys>> LoadDistanceKeys(const std::string& name) const;
+
+  // Both matrices of an expert feed-forward, in the model's shapes.
+  StatusOr<ExpertFeedForwardWeights> ExpertMatrices(
+      WeightLayout layout, const std::string& up, const std::string& down
   ) const;
 };
 

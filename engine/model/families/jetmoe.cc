@@ -27,6 +27,7 @@ StatusOr<ModelConfig> ReadConfig(ConfigReader& config) {
   model.vocabulary_size = config.PositiveOr({"vocab_size"}, 32000);
   model.model_dim = config.PositiveOr({"hidden_size"}, 2048);
   model.layers = config.PositiveOr({"num_hidden_layers", "num_layers"}, 12);
+  model.stored_layers = model.layers;
   model.context_tokens = config.PositiveOr({"max_position_embeddings"}, 4096);
   model.norm = {
       .kind = NormKind::kRms,
@@ -119,7 +120,7 @@ StatusOr<std::unique_ptr<Attention>> LoadAttention(
           config.router, RouterKind::kAttention, prefix + "experts.router.layer.weight"
       )
   );
-  return std::make_unique<MoaAttention>(loader.ops, config, std::move(router), moa);
+  return std::make_unique<MoaAttention>(loader.ops, config, std::move(router), moa, nullptr);
 }
 
 StatusOr<std::unique_ptr<FeedForward>> LoadFeedForward(
@@ -128,24 +129,11 @@ StatusOr<std::unique_ptr<FeedForward>> LoadFeedForward(
   const ModelConfig& model = loader.model;
   WeightLoader& weights = loader.weights;
   const FeedForwardConfig& config = model.feed_forward;
-  const ExpertStackShape up = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = model.model_dim,
-      .out_features = config.hidden_dim * (config.gated ? 2 : 1),
-  };
-  const ExpertStackShape down = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = config.hidden_dim,
-      .out_features = model.model_dim,
-  };
-  ExpertFeedForwardWeights experts;
   ASSIGN_OR_RETURN(
-      experts.up, weights.ExpertStack(prefix + "input_linear.weight", WeightLayout::kOutIn, up)
-  );
-  ASSIGN_OR_RETURN(
-      experts.down, weights.ExpertStack(prefix + "output_linear.weight", WeightLayout::kOutIn, down)
+      ExpertFeedForwardWeights experts,
+      loader.ExpertMatrices(
+          WeightLayout::kOutIn, prefix + "input_linear.weight", prefix + "output_linear.weight"
+      )
   );
   if (weights.Has(prefix + "bias")) {
     ASSIGN_OR_RETURN(experts.out_bias, weights.Vector(prefix + "bias", model.model_dim));
