@@ -1,9 +1,5 @@
 #include "kernels/backend.h"
 
-#include <sched.h>
-
-#include <algorithm>
-
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/reference/reference_ops.h"
 
@@ -11,16 +7,6 @@ namespace switchyard {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-
-// The affinity mask, not the number of cores of the machine: a container may have been given fewer.
-int UsableCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) {
-    return 1;
-  }
-  return std::max(1, CPU_COUNT(&cores));
-}
 
 }  // namespace
 
@@ -38,7 +24,7 @@ StatusOr<std::unique_ptr<Ops>> MakeOps(const BackendOptions& options) {
     return std::make_unique<ReferenceOps>();
   }
   if (options.device == "auto" || options.device == "cpu") {
-    return MakeCpuOps(options.threads > 0 ? options.threads : std::min(UsableCores(), kMaxThreads));
+    return MakeCpuOps(options.threads);
   }
   return InvalidArgument("device is \"", options.device, "\"; use auto, cpu or reference");
 }

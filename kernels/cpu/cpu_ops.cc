@@ -1,7 +1,5 @@
 #include "kernels/cpu/cpu_ops.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -11,16 +9,6 @@
 
 namespace switchyard {
 namespace {
-
-int AllowedCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
-    return std::max(CPU_COUNT(&cores), 1);
-  }
-  // More cores than the set has room for.
-  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
-}
 
 bool IsVector(WeightRole role) {
   return role == WeightRole::kVector || role == WeightRole::kVectorStack;
@@ -66,7 +54,7 @@ const float* CpuOps::VectorOf(const Weight& weight, int64_t row) const {
 }
 
 StatusOr<std::unique_ptr<Ops>> MakeCpuOps(int threads) {
-  ASSIGN_OR_RETURN(auto pool, ThreadPool::Create(threads == 0 ? AllowedCores() : threads));
+  ASSIGN_OR_RETURN(auto pool, ThreadPool::Create(threads == 0 ? UsableCores() : threads));
   return std::make_unique<CpuOps>(std::move(pool));
 }
 

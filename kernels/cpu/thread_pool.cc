@@ -1,5 +1,7 @@
 #include "kernels/cpu/thread_pool.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -47,6 +49,16 @@ uint32_t UnclaimedOf(uint64_t claims) {
 }
 
 }  // namespace
+
+int UsableCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
+    return std::max(CPU_COUNT(&cores), 1);
+  }
+  // More cores than the set has room for.
+  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+}
 
 StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(int threads) {
   CHECK(threads >= 1) << "threads " << threads;

@@ -11,6 +11,10 @@
 
 namespace switchyard {
 
+// Cores that this process may run on, by its affinity mask: a container may have been given fewer
+// than the machine has. At least 1.
+int UsableCores();
+
 // Threads that share the chunks of one loop at a time. Chunks are handed out one by one, so a
 // thread that the system takes away delays only the chunk it holds. Idle threads spin for some
 // microseconds, since verbs follow one another closely, and then sleep. Thread-compatible: one

@@ -9,8 +9,6 @@
 // sum, before and after; where those two differ by more than 10 % somebody else used the machine,
 // and the run says so and fails.
 
-#include <sys/mman.h>
-
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -25,12 +23,12 @@
 #include "tests/benchmarks/random_jetmoe.h"
 #include "tests/benchmarks/read_bandwidth.h"
 #include "tests/benchmarks/timing.h"
+#include "tests/benchmarks/weight_memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace switchyard {
 namespace {
 
-constexpr int64_t kAnchorBytes = int64_t{1} << 30;
 constexpr double kLargestAnchorChange = 0.10;
 constexpr int kWarmUpSteps = 8;
 
@@ -55,15 +53,8 @@ int64_t ExpectedWeightBytes(const RandomJetMoeShape& shape) {
 double Anchor(int threads) {
   const StatusOr<std::unique_ptr<ThreadPool>> pool = ThreadPool::Create(threads);
   CHECK(pool.ok()) << MessageOf(pool.status());
-  void* memory =
-      mmap(nullptr, kAnchorBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  CHECK(memory != MAP_FAILED) << "no memory for " << kAnchorBytes << " bytes";
-  for (int64_t i = 0; i < kAnchorBytes; i += 4096) {
-    static_cast<char*>(memory)[i] = 1;  // a page of its own each, not the shared zero page
-  }
-  const double bandwidth = ReadBandwidth(**pool, memory, kAnchorBytes, 7);
-  munmap(memory, kAnchorBytes);
-  return bandwidth;
+  const WeightMemory memory;
+  return ReadBandwidth(**pool, memory.data(), WeightMemory::kBytes, 7);
 }
 
 struct Measured {
@@ -180,5 +171,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 2000));
   app.add_option("--layers", options.shape.layers, "layers of the model")->check(CLI::Range(1, 64));
   CLI11_PARSE(app, argc, argv);
+  if (options.threads == 0) {
+    options.threads = switchyard::UsableCores();
+  }
   return switchyard::Run(options);
 }

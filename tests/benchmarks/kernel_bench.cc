@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "tests/benchmarks/balanced_routing.h"
 #include "tests/benchmarks/dnnl_product.h"
 #include "tests/benchmarks/read_bandwidth.h"
 #include "tests/benchmarks/timing.h"
@@ -195,28 +196,11 @@ void Bench::ExpertMatMul(const Shape& shape, int64_t tokens, int64_t experts) {
     return;
   }
   const std::vector<Weight> weights = AddWeights(WeightRole::kExpertStack, shape, experts);
-  const auto assignments = static_cast<size_t>(tokens * kTopK);
-  std::vector<int32_t> ids(assignments);
-  std::vector<float> gates(assignments, 0.5F);
-  std::vector<int32_t> order(assignments);
-  std::vector<int32_t> offsets(static_cast<size_t>(experts) + 1);
-  std::vector<int32_t> phases(static_cast<size_t>(tokens));
-  for (size_t a = 0; a < assignments; ++a) {
-    ids[a] = static_cast<int32_t>(a % static_cast<size_t>(experts));
-  }
-  const GroupedRouting grouped = {
-      .routing =
-          {.expert_ids = {ids.data(), DType::kI32, {tokens, 1, kTopK}},
-           .gates = {gates.data(), DType::kF32, {tokens, 1, kTopK}},
-           .experts = static_cast<int32_t>(experts)},
-      .order = {order.data(), DType::kI32, {tokens * kTopK}},
-      .offsets = {offsets.data(), DType::kI32, {experts + 1}},
-  };
-  ops_->GroupByExpert({phases.data(), DType::kI32, {tokens}}, {}, grouped);
+  const BalancedRouting routing(*ops_, tokens, kTopK, experts);
   std::vector<float> input(static_cast<size_t>(tokens * shape.in_features), 0.5F);
   std::vector<float> out(static_cast<size_t>(tokens * shape.out_features));
   ExpertMatMulArgs args;
-  args.grouped = grouped;
+  args.grouped = routing.grouped();
   args.input = {input.data(), DType::kF32, {tokens, shape.in_features}};
   args.output_rows = RowOf::kToken;
   args.gated = true;
@@ -390,7 +374,7 @@ int Main(int count, char** arguments) {
   app.add_option("--only", options.only, "only what has this in its name");
   CLI11_PARSE(app, count, arguments);
   if (options.threads == 0) {
-    options.threads = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    options.threads = UsableCores();
   }
   SetDnnlThreads(options.threads, arguments);
   return Bench(options).Run() ? EXIT_SUCCESS : EXIT_FAILURE;
