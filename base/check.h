@@ -30,7 +30,10 @@ struct CheckVoidify {
 
 }  // namespace switchyard
 
+// The stream has to stay the last thing, for << to go on from, so the whole has no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define CHECK(condition)                       \
   (condition) ? (void)0                        \
               : ::switchyard::CheckVoidify() & \
                     ::switchyard::CheckFailure(#condition, __FILE__, __LINE__).stream()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -8,15 +8,15 @@
 namespace switchyard {
 
 bool SetLogLevel(const std::string& level) {
-  static const std::map<std::string, spdlog::level::level_enum> levels = {
+  static const std::map<std::string, spdlog::level::level_enum> kLevels = {
       {"debug", spdlog::level::debug},
       {"info", spdlog::level::info},
       {"warning", spdlog::level::warn},
       {"error", spdlog::level::err},
       {"off", spdlog::level::off},
   };
-  const auto found = levels.find(level);
-  if (found == levels.end()) {
+  const auto found = kLevels.find(level);
+  if (found == kLevels.end()) {
     return false;
   }
   spdlog::set_level(found->second);

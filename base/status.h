@@ -70,6 +70,8 @@ std::string MessageOf(const Status& status);
 
 }  // namespace switchyard
 
+// The arguments are declarations and names, which no parentheses may surround.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define SWITCHYARD_CONCAT_INNER(a, b) a##b
 #define SWITCHYARD_CONCAT(a, b) SWITCHYARD_CONCAT_INNER(a, b)
 
@@ -89,3 +91,4 @@ std::string MessageOf(const Status& status);
     return temporary.status();                                     \
   }                                                                \
   declaration = *std::move(temporary)
+// NOLINTEND(bugprone-macro-parentheses)

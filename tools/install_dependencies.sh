@@ -16,8 +16,8 @@ build=(
 )
 test=(
   clang-14 clang-format-14 clang-tidy-14 libdnnl-dev
-  python3 python3-numpy python3-grpcio python3-grpc-tools python3-protobuf python3-setuptools python3-wheel python3-pip python3-venv
-  netcat-openbsd
+  python3 python3-numpy python3-grpcio python3-grpc-tools python3-protobuf
+  python3-setuptools python3-wheel python3-pip python3-venv
 )
 train=(python3-torch python3-numpy python3-matplotlib python3-sentencepiece sentencepiece bible-kjv)
 

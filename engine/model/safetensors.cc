@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::optional<int64_t> BytesOfStored(const std::string& dtype) {
-  static const std::map<std::string, int64_t> bytes = {
+  static const std::map<std::string, int64_t> kBytes = {
       {"F64", 8},
       {"F32", 4},
       {"F16", 2},
@@ -34,8 +34,8 @@ std::optional<int64_t> BytesOfStored(const std::string& dtype) {
       {"U8", 1},
       {"BOOL", 1},
   };
-  const auto found = bytes.find(dtype);
-  return found == bytes.end() ? std::nullopt : std::optional<int64_t>(found->second);
+  const auto found = kBytes.find(dtype);
+  return found == kBytes.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
 struct Entry {
@@ -162,7 +162,6 @@ Status SafetensorsFile::Parse() {
     return DataLoss("its header is not a JSON object");
   }
 
-  std::vector<std::pair<int64_t, std::string>> order;
   for (const auto& [name, fields] : header.items()) {
     if (name == "__metadata__") {
       for (const auto& [key, value] : fields.items()) {
@@ -186,30 +185,42 @@ Status SafetensorsFile::Parse() {
       );
     }
     entry->tensor.data = data + entry->begin;
-    order.emplace_back(entry->begin, name);
     tensors_[name] = entry->tensor;
   }
 
+  return CheckContiguous(data, data_bytes);
+}
+
+Status SafetensorsFile::CheckContiguous(const char* data, int64_t data_bytes) const {
+  struct Span {
+    int64_t begin;
+    int64_t bytes;
+    const std::string* name;
+  };
+  std::vector<Span> spans;
+  spans.reserve(tensors_.size());
+  for (const auto& [name, tensor] : tensors_) {
+    spans.push_back({static_cast<const char*>(tensor.data) - data, tensor.bytes, &name});
+  }
   // Tensors of zero bytes may share an offset with the next; those come first.
-  std::sort(order.begin(), order.end(), [this](const auto& left, const auto& right) {
-    return std::pair(left.first, tensors_[left.second].bytes) <
-           std::pair(right.first, tensors_[right.second].bytes);
+  std::sort(spans.begin(), spans.end(), [](const Span& left, const Span& right) {
+    return std::pair(left.begin, left.bytes) < std::pair(right.begin, right.bytes);
   });
   int64_t expected = 0;
-  for (const auto& [begin, name] : order) {
-    if (begin != expected) {
+  for (const Span& span : spans) {
+    if (span.begin != expected) {
       return DataLoss(
           "tensor ",
-          name,
+          *span.name,
           ": begins at byte ",
-          begin,
+          span.begin,
           " where ",
           expected,
           " was expected: tensors ",
-          begin < expected ? "overlap" : "leave a gap"
+          span.begin < expected ? "overlap" : "leave a gap"
       );
     }
-    expected = begin + tensors_[name].bytes;
+    expected = span.begin + span.bytes;
   }
   if (expected != data_bytes) {
     return DataLoss("has ", data_bytes - expected, " bytes after its last tensor");

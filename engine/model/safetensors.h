@@ -40,6 +40,8 @@ class SafetensorsFile {
  private:
   SafetensorsFile() = default;
   Status Parse();
+  // Every tensor begins where the one before it ends, and the last ends with the file.
+  Status CheckContiguous(const char* data, int64_t data_bytes) const;
 
   std::filesystem::path path_;
   const char* map_ = nullptr;

@@ -155,6 +155,7 @@ TensorView WeightLoader::Converted(TensorView data) {
   }
   void* kept = files_.Keep(std::move(memory));
   std::vector<int64_t> shape;
+  shape.reserve(TensorView::kMaxRank);
   for (int axis = 0; axis < data.rank(); ++axis) {
     shape.push_back(data.dim(axis));
   }

@@ -23,8 +23,8 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 static_assert(kAttentionPadding % kLanes == 0);
 
 // Register tiles: queries of a pair by keys, and queries of a pair by vectors of a value.
-constexpr int kTileKeys = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
-constexpr int kTileVectors = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+constexpr int64_t kTileKeys = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+constexpr int64_t kTileVectors = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 
 // The first `count` floats, zeros after them; touches no memory behind them.
 HWY_INLINE Vector LoadFirst(const float* from, int64_t count) {
@@ -52,14 +52,14 @@ HWY_INLINE void PrefetchRow(
 }
 
 // Lane i of the result is the sum of the lanes of vectors[i], added pairwise, neighbours first.
-template <int kCount, int64_t kWidth>
+template <int64_t kCount, int64_t kWidth>
 HWY_INLINE Vector SumEach(const Vector* vectors) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kWidth > 1) {
-    constexpr int kHalf = (kCount + 1) / 2;
+    constexpr int64_t kHalf = (kCount + 1) / 2;
     Vector halves[kHalf];
-    for (int i = 0; i < kHalf; ++i) {
-      const Vector a = vectors[2 * i];
+    for (int64_t i = 0; i < kHalf; ++i) {
+      const Vector a = vectors[int64_t{2} * i];
       const Vector b = vectors[2 * i + 1 < kCount ? 2 * i + 1 : 2 * i];
       halves[i] = hn::Add(hn::ConcatEven(FloatTag(), b, a), hn::ConcatOdd(FloatTag(), b, a));
     }
@@ -69,9 +69,9 @@ HWY_INLINE Vector SumEach(const Vector* vectors) {
   return vectors[0];
 }
 
-template <int kCount>
+template <int64_t kCount>
 HWY_INLINE void StoreSums(const Vector* vectors, float* sums) {
-  constexpr int kGroup = kCount < kLanes ? kCount : static_cast<int>(kLanes);
+  constexpr int64_t kGroup = kCount < kLanes ? kCount : kLanes;
   hn::StoreU(SumEach<kGroup, kLanes>(vectors), FloatTag(), sums);
   if constexpr (kCount > kGroup) {
     StoreSums<kCount - kGroup>(vectors + kGroup, sums + kGroup);
@@ -79,32 +79,32 @@ HWY_INLINE void StoreSums(const Vector* vectors, float* sums) {
 }
 
 // Scores of kTileKeys keys at `keys` for queries from `query` on; sums[q * kTileKeys + key].
-template <int kQueries>
+template <int64_t kQueries>
 HWY_INLINE void ScoreTile(
     const FloatRows& queries, const float* const* keys, int64_t dim, float* products
 ) {
   const FloatTag d;
   Vector sums[kQueries * kTileKeys];
-  for (int i = 0; i < kQueries * kTileKeys; ++i) {
+  for (int64_t i = 0; i < kQueries * kTileKeys; ++i) {
     sums[i] = hn::Zero(d);
   }
   int64_t c = 0;
   for (; c + kLanes <= dim; c += kLanes) {
     Vector query[kQueries];
-    for (int q = 0; q < kQueries; ++q) {
+    for (int64_t q = 0; q < kQueries; ++q) {
       query[q] = hn::LoadU(d, queries.Row(q) + c);
     }
-    for (int k = 0; k < kTileKeys; ++k) {
+    for (int64_t k = 0; k < kTileKeys; ++k) {
       const Vector key = hn::LoadU(d, keys[k] + c);
-      for (int q = 0; q < kQueries; ++q) {
+      for (int64_t q = 0; q < kQueries; ++q) {
         sums[q * kTileKeys + k] = hn::MulAdd(key, query[q], sums[q * kTileKeys + k]);
       }
     }
   }
   if (c < dim) {
-    for (int k = 0; k < kTileKeys; ++k) {
+    for (int64_t k = 0; k < kTileKeys; ++k) {
       const Vector key = LoadFirst(keys[k] + c, dim - c);
-      for (int q = 0; q < kQueries; ++q) {
+      for (int64_t q = 0; q < kQueries; ++q) {
         const Vector query = hn::LoadU(d, queries.Row(q) + c);
         sums[q * kTileKeys + k] = hn::MulAdd(key, query, sums[q * kTileKeys + k]);
       }
@@ -113,34 +113,34 @@ HWY_INLINE void ScoreTile(
   StoreSums<kQueries * kTileKeys>(sums, products);
 }
 
-template <int kQueries>
+template <int64_t kQueries>
 HWY_NOINLINE void Scores(const ScoresArgs& args, int64_t query) {
   const FloatRows queries = {args.queries.Row(query), args.queries.stride};
   for (int64_t begin = 0; begin < args.key_count; begin += kTileKeys) {
-    const int64_t count = std::min<int64_t>(kTileKeys, args.key_count - begin);
+    const int64_t count = std::min(kTileKeys, args.key_count - begin);
     const float* keys[kTileKeys];
-    for (int k = 0; k < kTileKeys; ++k) {
-      keys[k] = args.keys[begin + std::min<int64_t>(k, count - 1)];
+    for (int64_t k = 0; k < kTileKeys; ++k) {
+      keys[k] = args.keys[begin + std::min(k, count - 1)];
       PrefetchRow(args.keys, begin + k, query == 0 ? args.coming_count : 0, args.dim);
     }
-    float products[kQueries * kTileKeys + kLanes];
+    float products[int64_t{kQueries} * kTileKeys + kLanes];
     ScoreTile<kQueries>(queries, keys, args.dim, products);
-    for (int q = 0; q < kQueries; ++q) {
+    for (int64_t q = 0; q < kQueries; ++q) {
       float* scores = args.scores.Row(query + q) + begin;
       for (int64_t k = 0; k < count; ++k) {
-        const float product = products[q * kTileKeys + k];
+        const float product = products[int64_t{q} * kTileKeys + k];
         scores[k] = args.add ? scores[k] + product : product;
       }
     }
   }
 }
 
-template <int kQueries, int kVectors>
+template <int64_t kQueries, int64_t kVectors>
 HWY_NOINLINE void Values(const ValuesArgs& args, int64_t query, int64_t channel) {
   const FloatTag d;
   Vector sums[kQueries][kVectors];
-  for (int q = 0; q < kQueries; ++q) {
-    for (int v = 0; v < kVectors; ++v) {
+  for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t v = 0; v < kVectors; ++v) {
       sums[q][v] = hn::LoadU(d, args.sums.Row(query + q) + channel + v * kLanes);
     }
   }
@@ -148,43 +148,43 @@ HWY_NOINLINE void Values(const ValuesArgs& args, int64_t query, int64_t channel)
   for (int64_t j = 0; j < args.value_count; ++j) {
     PrefetchRow(args.values, j, first ? args.coming_count : 0, args.dim);
     Vector weights[kQueries];
-    for (int q = 0; q < kQueries; ++q) {
+    for (int64_t q = 0; q < kQueries; ++q) {
       weights[q] = hn::Set(d, args.weights.Row(query + q)[j]);
     }
-    for (int v = 0; v < kVectors; ++v) {
+    for (int64_t v = 0; v < kVectors; ++v) {
       const Vector value = hn::LoadU(d, args.values[j] + channel + v * kLanes);
-      for (int q = 0; q < kQueries; ++q) {
+      for (int64_t q = 0; q < kQueries; ++q) {
         sums[q][v] = hn::MulAdd(weights[q], value, sums[q][v]);
       }
     }
   }
-  for (int q = 0; q < kQueries; ++q) {
-    for (int v = 0; v < kVectors; ++v) {
+  for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t v = 0; v < kVectors; ++v) {
       hn::StoreU(sums[q][v], d, args.sums.Row(query + q) + channel + v * kLanes);
     }
   }
 }
 
 // The last channels, fewer than a vector.
-template <int kQueries>
+template <int64_t kQueries>
 HWY_NOINLINE void LastValues(const ValuesArgs& args, int64_t query, int64_t channel) {
   const FloatTag d;
   Vector sums[kQueries];
-  for (int q = 0; q < kQueries; ++q) {
+  for (int64_t q = 0; q < kQueries; ++q) {
     sums[q] = hn::LoadU(d, args.sums.Row(query + q) + channel);
   }
   for (int64_t j = 0; j < args.value_count; ++j) {
     const Vector value = LoadFirst(args.values[j] + channel, args.dim - channel);
-    for (int q = 0; q < kQueries; ++q) {
+    for (int64_t q = 0; q < kQueries; ++q) {
       sums[q] = hn::MulAdd(hn::Set(d, args.weights.Row(query + q)[j]), value, sums[q]);
     }
   }
-  for (int q = 0; q < kQueries; ++q) {
+  for (int64_t q = 0; q < kQueries; ++q) {
     hn::StoreU(sums[q], d, args.sums.Row(query + q) + channel);
   }
 }
 
-template <int kQueries>
+template <int64_t kQueries>
 void AllValues(const ValuesArgs& args, int64_t query) {
   int64_t channel = 0;
   for (; channel + kTileVectors * kLanes <= args.dim; channel += kTileVectors * kLanes) {

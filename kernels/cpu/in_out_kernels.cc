@@ -27,12 +27,12 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 // Few rows read the matrix straight from memory, a block of input features at a time that stays in
 // the second cache for all of them, so many rows and features at once in registers.
 constexpr int64_t kStreamFeatures = 64;
-constexpr int kStreamRows = 4;
-constexpr int kStreamDepth = 4;
+constexpr int64_t kStreamRows = 4;
+constexpr int64_t kStreamDepth = 4;
 // The hardware does not foresee the jump from one input feature to the next, so each read asks for
 // the weights of so many features later.
-constexpr int kStreamFeaturesAhead = 8;
-constexpr int kPackFeaturesAhead = 16;
+constexpr int64_t kStreamFeaturesAhead = 8;
+constexpr int64_t kPackFeaturesAhead = 16;
 
 struct F32Weights {
   using Element = float;
@@ -60,9 +60,26 @@ struct BF16Weights {
   }
 };
 
+// Adds feature k of the inputs, whose weights for these columns begin at `weights`.
+template <class Weights, int64_t kRows, int64_t kDepth, int64_t kWide, class D>
+HWY_INLINE void AddFeature(
+    D d,
+    const typename Weights::Element* weights,
+    const hn::Vec<D> (&inputs)[kRows][kDepth],
+    int64_t k,
+    hn::Vec<D> (&sums)[kRows][kWide]
+) {
+  for (int64_t v = 0; v < kWide; ++v) {
+    const auto widened = Weights::Widened(d, weights + v * static_cast<int64_t>(hn::Lanes(d)));
+    for (int64_t r = 0; r < kRows; ++r) {
+      sums[r][v] = hn::MulAdd(widened, inputs[r][k], sums[r][v]);
+    }
+  }
+}
+
 // Adds kDepth input features from `feature` on to the columns, which rest in the outputs, kWide
 // vectors at a time.
-template <class Weights, int kRows, int kDepth, int kWide, class D>
+template <class Weights, int64_t kRows, int64_t kDepth, int64_t kWide, class D>
 HWY_INLINE void StreamColumns(
     D d, const ProductArgs& args, int64_t row, int64_t feature, Columns columns
 ) {
@@ -71,42 +88,37 @@ HWY_INLINE void StreamColumns(
   const Element* weights = static_cast<const Element*>(args.matrix.data) + feature * stride;
   const bool first = feature == 0;
   hn::Vec<D> inputs[kRows][kDepth];
-  for (int r = 0; r < kRows; ++r) {
-    for (int k = 0; k < kDepth; ++k) {
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t k = 0; k < kDepth; ++k) {
       inputs[r][k] = hn::Set(d, args.inputs[row + r][feature + k]);
     }
   }
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t column = columns.begin; column < columns.end; column += kWide * lanes) {
     hn::Vec<D> sums[kRows][kWide];
-    for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kWide; ++v) {
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t v = 0; v < kWide; ++v) {
         sums[r][v] = first ? hn::Zero(d) : hn::LoadU(d, args.outputs[row + r] + column + v * lanes);
       }
     }
-    for (int k = 0; k < kDepth; ++k) {
+    for (int64_t k = 0; k < kDepth; ++k) {
       hwy::Prefetch(weights + (k + kStreamFeaturesAhead) * stride + column);
-      for (int v = 0; v < kWide; ++v) {
-        const auto widened = Weights::Widened(d, weights + k * stride + column + v * lanes);
-        for (int r = 0; r < kRows; ++r) {
-          sums[r][v] = hn::MulAdd(widened, inputs[r][k], sums[r][v]);
-        }
-      }
+      AddFeature<Weights>(d, weights + k * stride + column, inputs, k, sums);
     }
-    for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kWide; ++v) {
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t v = 0; v < kWide; ++v) {
         hn::StoreU(sums[r][v], d, args.outputs[row + r] + column + v * lanes);
       }
     }
   }
 }
 
-template <class Weights, int kRows, int kDepth>
+template <class Weights, int64_t kRows, int64_t kDepth>
 HWY_NOINLINE void StreamFeatures(
     const ProductArgs& args, int64_t row, int64_t feature, Columns columns
 ) {
   // So many vectors that one prefetch covers what they read.
-  constexpr int kWide = sizeof(typename Weights::Element) == sizeof(float) ? 1 : 2;
+  constexpr int64_t kWide = sizeof(typename Weights::Element) == sizeof(float) ? 1 : 2;
   constexpr int64_t kStep = kWide * kLanes;
   const int64_t whole_end = columns.begin + (columns.end - columns.begin) / kStep * kStep;
   StreamColumns<Weights, kRows, kDepth, kWide>(
@@ -115,7 +127,7 @@ HWY_NOINLINE void StreamFeatures(
   StreamColumns<Weights, kRows, kDepth, 1>(OneTag(), args, row, feature, {whole_end, columns.end});
 }
 
-template <class Weights, int kRows>
+template <class Weights, int64_t kRows>
 void StreamBlock(const ProductArgs& args, int64_t row, int64_t feature, Columns columns) {
   const int64_t end = std::min(feature + kStreamFeatures, args.matrix.in_features);
   for (; feature + kStreamDepth <= end; feature += kStreamDepth) {

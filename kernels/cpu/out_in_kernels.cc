@@ -27,15 +27,15 @@ static_assert(kOutInPadding % kBlock == 0);
 
 // The register tile: with 32 registers 24 sums, 6 weights and an input fit.
 #if HWY_TARGET <= HWY_AVX3
-constexpr int kTileRows = 4;
-constexpr int kTileOutputs = 6;
+constexpr int64_t kTileRows = 4;
+constexpr int64_t kTileOutputs = 6;
 #else
-constexpr int kTileRows = 2;
-constexpr int kTileOutputs = 4;
+constexpr int64_t kTileRows = 2;
+constexpr int64_t kTileOutputs = 4;
 #endif
 // Few rows wait for memory only, and memory likes fewer outputs at a time.
-constexpr int kStreamRows = 2;
-constexpr int kStreamOutputs = 4;
+constexpr int64_t kStreamRows = 2;
+constexpr int64_t kStreamOutputs = 4;
 constexpr int64_t kRowsPerBlock = 64;  // inputs of so many rows stay in the second cache level
 // Of each output of a tile: its weights stay in the first one while the rows go by.
 constexpr int64_t kBytesPerPart = 4096;
@@ -44,7 +44,7 @@ static_assert(kRowsPerBlock * kTileOutputs * kLanes <= kPanelFloats);
 // The low (0) or high (1) half of a block, widened.
 struct F32Weights {
   using Element = float;
-  template <int kHalf>
+  template <int64_t kHalf>
   static HWY_INLINE Vector Half(const Element* block) {
     return hn::LoadU(FloatTag(), block + kHalf * kLanes);
   }
@@ -52,7 +52,7 @@ struct F32Weights {
 
 struct F16Weights {
   using Element = hwy::float16_t;
-  template <int kHalf>
+  template <int64_t kHalf>
   static HWY_INLINE Vector Half(const Element* block) {
     const hn::Rebind<Element, FloatTag> narrow;
     return hn::PromoteTo(FloatTag(), hn::LoadU(narrow, block + kHalf * kLanes));
@@ -61,7 +61,7 @@ struct F16Weights {
 
 struct BF16Weights {
   using Element = uint16_t;
-  template <int kHalf>
+  template <int64_t kHalf>
   static HWY_INLINE Vector Half(const Element* block) {
     const hn::RebindToUnsigned<FloatTag> wide;
     const auto pairs = hn::LoadU(wide, reinterpret_cast<const uint32_t*>(block));
@@ -73,14 +73,14 @@ struct BF16Weights {
 };
 
 // Lane i of the result is the sum of the lanes of vectors[i], added pairwise.
-template <int kCount, int64_t kWidth>
+template <int64_t kCount, int64_t kWidth>
 HWY_INLINE Vector SumEach(const Vector* vectors) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kWidth > 1) {
-    constexpr int kHalf = (kCount + 1) / 2;
+    constexpr int64_t kHalf = (kCount + 1) / 2;
     Vector halves[kHalf];
-    for (int i = 0; i < kHalf; ++i) {
-      const Vector a = vectors[2 * i];
+    for (int64_t i = 0; i < kHalf; ++i) {
+      const Vector a = vectors[int64_t{2} * i];
       const Vector b = vectors[2 * i + 1 < kCount ? 2 * i + 1 : 2 * i];
       halves[i] = hn::Add(hn::ConcatEven(FloatTag(), b, a), hn::ConcatOdd(FloatTag(), b, a));
     }
@@ -91,9 +91,9 @@ HWY_INLINE Vector SumEach(const Vector* vectors) {
 }
 
 // sums[i] = the lanes of vectors[i] added; writes up to kLanes floats more than kCount.
-template <int kCount>
+template <int64_t kCount>
 HWY_INLINE void StoreSums(const Vector* vectors, float* sums) {
-  constexpr int kGroup = kCount < static_cast<int>(kLanes) ? kCount : static_cast<int>(kLanes);
+  constexpr int64_t kGroup = kCount < kLanes ? kCount : kLanes;
   hn::StoreU(SumEach<kGroup, kLanes>(vectors), FloatTag(), sums);
   if constexpr (kCount > kGroup) {
     StoreSums<kCount - kGroup>(vectors + kGroup, sums + kGroup);
@@ -101,7 +101,7 @@ HWY_INLINE void StoreSums(const Vector* vectors, float* sums) {
 }
 
 // sums[r * kOutputs + o] += inputs[r] * weights[o] over half a block.
-template <class Weights, int kHalf, int kRows, int kOutputs>
+template <class Weights, int64_t kHalf, int64_t kRows, int64_t kOutputs>
 HWY_INLINE void AddHalf(
     const typename Weights::Element* const (&weights)[kOutputs],
     int64_t weight,
@@ -110,12 +110,12 @@ HWY_INLINE void AddHalf(
     Vector (&sums)[kRows * kOutputs]
 ) {
   Vector widened[kOutputs];
-  for (int o = 0; o < kOutputs; ++o) {
+  for (int64_t o = 0; o < kOutputs; ++o) {
     widened[o] = Weights::template Half<kHalf>(weights[o] + weight);
   }
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kRows; ++r) {
     const Vector x = hn::LoadU(FloatTag(), inputs[r] + input + kHalf * kLanes);
-    for (int o = 0; o < kOutputs; ++o) {
+    for (int64_t o = 0; o < kOutputs; ++o) {
       sums[r * kOutputs + o] = hn::MulAdd(x, widened[o], sums[r * kOutputs + o]);
     }
   }
@@ -128,22 +128,22 @@ struct Part {
   float* resting = nullptr;
 };
 
-template <class Weights, int kRows, int kOutputs>
+template <class Weights, int64_t kRows, int64_t kOutputs>
 HWY_NOINLINE void MultiplyTile(
     const ProductArgs& args, const Part& part, int64_t row, int64_t column
 ) {
   using Element = typename Weights::Element;
   const int64_t in_features = args.matrix.in_features;
   const Element* weights[kOutputs];
-  for (int o = 0; o < kOutputs; ++o) {
+  for (int64_t o = 0; o < kOutputs; ++o) {
     weights[o] = static_cast<const Element*>(args.matrix.data) + (column + o) * in_features;
   }
   const float* inputs[kRows];
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kRows; ++r) {
     inputs[r] = args.inputs[row + r];
   }
   Vector vectors[kRows * kOutputs];
-  for (int i = 0; i < kRows * kOutputs; ++i) {
+  for (int64_t i = 0; i < kRows * kOutputs; ++i) {
     vectors[i] =
         part.begin == 0 ? hn::Zero(FloatTag()) : hn::LoadU(FloatTag(), part.resting + i * kLanes);
   }
@@ -152,7 +152,7 @@ HWY_NOINLINE void MultiplyTile(
   for (int64_t k = part.begin; k < whole; k += kBlock) {
     if (row == 0) {
       // The first tile of rows fetches the weights of the next outputs for itself and the others.
-      for (int o = 0; o < kOutputs; ++o) {
+      for (int64_t o = 0; o < kOutputs; ++o) {
         hwy::Prefetch(weights[o] + kOutputs * in_features + k);
       }
     }
@@ -160,7 +160,7 @@ HWY_NOINLINE void MultiplyTile(
     AddHalf<Weights, 1>(weights, k, inputs, k, vectors);
   }
   if (part.end < in_features) {
-    for (int i = 0; i < kRows * kOutputs; ++i) {
+    for (int64_t i = 0; i < kRows * kOutputs; ++i) {
       hn::StoreU(vectors[i], FloatTag(), part.resting + i * kLanes);
     }
     return;
@@ -170,7 +170,7 @@ HWY_NOINLINE void MultiplyTile(
     Element padded[kOutputs][kBlock];
     std::memset(padded, 0, sizeof(padded));
     const auto bytes = static_cast<size_t>(in_features - whole) * sizeof(Element);
-    for (int o = 0; o < kOutputs; ++o) {
+    for (int64_t o = 0; o < kOutputs; ++o) {
       std::memcpy(padded[o], weights[o] + whole, bytes);
       weights[o] = padded[o];
     }
@@ -178,14 +178,14 @@ HWY_NOINLINE void MultiplyTile(
     AddHalf<Weights, 1>(weights, 0, inputs, whole, vectors);
   }
 
-  float sums[kRows * kOutputs + kLanes];
+  float sums[int64_t{kRows} * kOutputs + kLanes];
   StoreSums<kRows * kOutputs>(vectors, sums);
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kRows; ++r) {
     std::memcpy(args.outputs[row + r] + column, sums + r * kOutputs, kOutputs * sizeof(float));
   }
 }
 
-template <class Weights, int kOutputs>
+template <class Weights, int64_t kOutputs>
 void MultiplyRows(const ProductArgs& args, int64_t begin, int64_t end, int64_t column) {
   constexpr int64_t kFeaturesPerPart = kBytesPerPart / sizeof(typename Weights::Element);
   static_assert(kFeaturesPerPart % kBlock == 0);
@@ -196,7 +196,7 @@ void MultiplyRows(const ProductArgs& args, int64_t begin, int64_t end, int64_t c
     int64_t row = begin;
     for (; row + kTileRows <= end; row += kTileRows) {
       MultiplyTile<Weights, kTileRows, kOutputs>(args, part, row, column);
-      part.resting += kTileRows * kOutputs * kLanes;
+      part.resting += int64_t{kTileRows} * kOutputs * kLanes;
     }
     if (end - row == 3) {
       MultiplyTile<Weights, 3, kOutputs>(args, part, row, column);

@@ -20,13 +20,13 @@ using Vector = hn::Vec<FloatTag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 
 // The register tile: with 32 registers 24 sums and 4 weights fit.
-constexpr int kTileVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
-constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 6 : 4;
+constexpr int64_t kTileVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+constexpr int64_t kTileRows = HWY_TARGET <= HWY_AVX3 ? 6 : 4;
 constexpr int64_t kTileColumns = kTileVectors * kLanes;
 static_assert(kPanelColumns % kTileColumns == 0);
 
 // Some rows by kTileColumns columns from `column` of the panel on.
-template <int kRows>
+template <int64_t kRows>
 HWY_NOINLINE void MultiplyTile(
     const ProductArgs& args, const Panel& panel, int64_t row, int64_t column
 ) {
@@ -37,7 +37,7 @@ HWY_NOINLINE void MultiplyTile(
   float narrow[kRows][kTileColumns] = {};
   const float* inputs[kRows];
   float* outputs[kRows];
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kRows; ++r) {
     inputs[r] = args.inputs[row + r] + panel.feature;
     outputs[r] = args.outputs[row + r] + first_output;
     if (width < kTileColumns) {
@@ -47,8 +47,8 @@ HWY_NOINLINE void MultiplyTile(
   }
 
   Vector sums[kRows][kTileVectors];
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kTileVectors; ++v) {
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t v = 0; v < kTileVectors; ++v) {
       sums[r][v] = panel.feature == 0 ? hn::Zero(FloatTag())
                                       : hn::LoadU(FloatTag(), outputs[r] + v * kLanes);
     }
@@ -56,18 +56,18 @@ HWY_NOINLINE void MultiplyTile(
   const float* packed = args.panel + column;
   for (int64_t k = 0; k < panel.features; ++k, packed += kPanelColumns) {
     Vector weights[kTileVectors];
-    for (int v = 0; v < kTileVectors; ++v) {
+    for (int64_t v = 0; v < kTileVectors; ++v) {
       weights[v] = hn::LoadU(FloatTag(), packed + v * kLanes);
     }
-    for (int r = 0; r < kRows; ++r) {
+    for (int64_t r = 0; r < kRows; ++r) {
       const Vector input = hn::Set(FloatTag(), inputs[r][k]);
-      for (int v = 0; v < kTileVectors; ++v) {
+      for (int64_t v = 0; v < kTileVectors; ++v) {
         sums[r][v] = hn::MulAdd(weights[v], input, sums[r][v]);
       }
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kTileVectors; ++v) {
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t v = 0; v < kTileVectors; ++v) {
       hn::StoreU(sums[r][v], FloatTag(), outputs[r] + v * kLanes);
     }
     if (width < kTileColumns) {

@@ -8,7 +8,7 @@ namespace switchyard {
 ActivationKind ReadActivation(
     ConfigReader& config, std::initializer_list<const char*> names, const char* otherwise
 ) {
-  static const std::map<std::string, ActivationKind> kinds = {
+  static const std::map<std::string, ActivationKind> kKinds = {
       {"identity", ActivationKind::kIdentity},
       {"relu", ActivationKind::kRelu},
       {"silu", ActivationKind::kSilu},
@@ -19,8 +19,8 @@ ActivationKind ReadActivation(
       {"sigmoid", ActivationKind::kSigmoid},
   };
   const std::string name = config.TextOr(names, otherwise);
-  const auto found = kinds.find(name);
-  if (found == kinds.end()) {
+  const auto found = kKinds.find(name);
+  if (found == kKinds.end()) {
     config.Fail(Concat(
         *names.begin(), " is ", name, "; known: identity, relu, silu, gelu, gelu_new, sigmoid"
     ));

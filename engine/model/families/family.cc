@@ -57,14 +57,14 @@ StatusOr<ExpertFeedForwardWeights> LayerLoader::ExpertMatrices(
 }
 
 std::span<const Family> Families() {
-  static const std::array families = {
+  static const std::array kFamilies = {
       JetMoeFamily(),
       MoeutFamily(),
       MoeutTrainFamily(),
       MoaLmFamily(),
       SwitchHeadFamily(),
       ModuleFormerFamily()};
-  return families;
+  return kFamilies;
 }
 
 StatusOr<const Family*> FindFamily(ConfigReader& config) {
