@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/model/families/family.h"
+#include "engine/model/model_folder.h"
 
 namespace switchyard {
 
@@ -11,6 +12,7 @@ StatusOr<std::unique_ptr<Model>> Model::Load(
     const std::filesystem::path& folder, const WeightOptions& options, Ops& ops
 ) {
   const std::filesystem::path config_path = folder / "config.json";
+  RETURN_IF_ERROR(CheckInsideFolder(folder, config_path));
   ASSIGN_OR_RETURN(ConfigReader reader, ConfigReader::Open(config_path));
   ASSIGN_OR_RETURN(const Family* family, FindFamily(reader));
   std::unique_ptr<Model> model(new Model(ops));

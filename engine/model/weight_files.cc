@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "engine/model/model_folder.h"
+
 namespace switchyard {
 namespace {
 
@@ -48,6 +50,7 @@ StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::filesystem::
   std::map<std::string, std::string> index;
   std::set<std::string> names;
   if (std::filesystem::exists(index_path)) {
+    RETURN_IF_ERROR(CheckInsideFolder(folder, index_path));
     ASSIGN_OR_RETURN(index, ReadIndex(index_path));
     for (const auto& [tensor, file] : index) {
       names.insert(file);
@@ -63,6 +66,7 @@ StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::filesystem::
   }
 
   for (const std::string& name : names) {
+    RETURN_IF_ERROR(CheckInsideFolder(folder, folder / name));
     StatusOr<std::unique_ptr<SafetensorsFile>> file = SafetensorsFile::Open(folder / name);
     if (!file.ok()) {
       return index.empty()

@@ -1,8 +1,10 @@
 #include "engine/model/weights.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "base/log.h"
 #include "kernels/float16.h"
 
 namespace switchyard {
@@ -79,6 +81,28 @@ StatusOr<int64_t> WeightLoader::RowsOf(const std::string& name) const {
     );
   }
   return shape[0];
+}
+
+void WeightLoader::WarnUnlessFinite(const std::string& name) const {
+  const StoredTensor* tensor = files_.Find(name);
+  const std::optional<DType> dtype = tensor == nullptr ? std::nullopt : WeightDType(tensor->dtype);
+  if (!dtype) {
+    return;
+  }
+  const int64_t elements = tensor->bytes / BytesOf(*dtype);
+  for (int64_t i = 0; i < elements; ++i) {
+    const float value = ReadAsFloat(static_cast<const char*>(tensor->data), *dtype, i);
+    if (!std::isfinite(value)) {
+      LogWarning(
+          "event=router_not_finite file={} tensor={} element={} value={}",
+          files_.FileOf(name),
+          name,
+          i,
+          value
+      );
+      return;
+    }
+  }
 }
 
 void WeightLoader::Ignore(const std::string& name) {

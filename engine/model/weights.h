@@ -89,6 +89,9 @@ class WeightLoader {
   std::vector<int64_t> ShapeOf(const std::string& name) const;
   // The outermost size of the matrix `name`; DATA_LOSS when there is none.
   StatusOr<int64_t> RowsOf(const std::string& name) const;
+  // Logs a warning that names the tensor when it holds a NaN or an infinity: a router like that
+  // chooses experts by accident. Reads the whole tensor.
+  void WarnUnlessFinite(const std::string& name) const;
   // Marks a tensor as known but of no use (stored constants, statistics, redundant copies).
   void Ignore(const std::string& name);
 

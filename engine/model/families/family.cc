@@ -14,6 +14,7 @@ namespace switchyard {
 StatusOr<std::unique_ptr<Router>> LayerLoader::LinearRouter(
     const RouterConfig& config, RouterKind kind, const std::string& name
 ) const {
+  weights.WarnUnlessFinite(name);
   ASSIGN_OR_RETURN(
       const Weight score,
       weights.Dense(name, WeightLayout::kOutIn, model.model_dim, config.groups * config.experts)

@@ -136,6 +136,8 @@ StatusOr<std::unique_ptr<Router>> LoadRouter(
         weights.Dense(inner + "weight", WeightLayout::kOutIn, model_dim, config.score_dim)
     );
     ASSIGN_OR_RETURN(router.inner_bias, weights.Vector(inner + "bias", config.score_dim));
+    weights.WarnUnlessFinite(inner + "weight");
+    weights.WarnUnlessFinite(prefix + "w_gate.3.weight");
     ASSIGN_OR_RETURN(
         router.score,
         weights.Dense(
@@ -143,6 +145,8 @@ StatusOr<std::unique_ptr<Router>> LoadRouter(
         )
     );
   } else {
+    weights.WarnUnlessFinite(prefix + "w_gate.weight");
+    weights.WarnUnlessFinite(prefix + "expert_centroids");
     ASSIGN_OR_RETURN(
         router.inner,
         weights.Dense(prefix + "w_gate.weight", WeightLayout::kOutIn, model_dim, config.score_dim)

@@ -135,6 +135,7 @@ StatusOr<std::unique_ptr<FeedForward>> LoadExperts(
     ASSIGN_OR_RETURN(experts.out_bias, weights.Vector(prefix + "o_bias", loader.model.model_dim));
   }
   RouterWeights router_weights;
+  weights.WarnUnlessFinite(prefix + "expert_sel");
   ASSIGN_OR_RETURN(
       router_weights.score,
       weights.Dense(

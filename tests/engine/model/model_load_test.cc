@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -204,6 +206,43 @@ TEST_F(ModelLoad, RefusesSizesThatMultiplyBeyondMemory) {
   Change({{"hidden_size", 2147483647}, {"ffn_hidden_size", 2147483647}});
 
   EXPECT_THAT(LoadMessage(), HasSubstr("elements"));
+}
+
+TEST_F(ModelLoad, WarnsOfARouterThatIsNotFiniteAndNamesItsTensor) {
+  Copy("jetmoe");
+  std::string weights = ReadWholeFile(folder_.path() / "model.safetensors");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, weights.data(), sizeof(header_bytes));
+  const Json header = Json::parse(weights.substr(8, header_bytes));
+  const std::string router = "model.layers.1.mlp.router.layer.weight";
+  const size_t begin = 8 + header_bytes + header[router]["data_offsets"][0].get<size_t>();
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::memcpy(weights.data() + begin + 12, &infinity, sizeof(infinity));
+  folder_.Write("model.safetensors", weights);
+
+  testing::internal::CaptureStdout();
+  const bool loaded = Load().ok();
+  const std::string log = testing::internal::GetCapturedStdout();
+
+  EXPECT_TRUE(loaded);
+  EXPECT_THAT(
+      log,
+      AllOf(
+          HasSubstr("event=router_not_finite"),
+          HasSubstr("tensor=" + router),
+          HasSubstr("element=3")
+      )
+  );
+}
+
+TEST_F(ModelLoad, RefusesAConfigThatIsALinkOutOfTheFolder) {
+  const TemporaryFolder elsewhere;
+  const auto config = elsewhere.Write("config.json", R"({"model_type": "jetmoe"})");
+  std::filesystem::create_symlink(config, folder_.path() / "config.json");
+
+  EXPECT_THAT(
+      LoadMessage(), AllOf(HasSubstr("config.json"), HasSubstr("leads out of the model folder"))
+  );
 }
 
 struct Option {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/support/temporary_folder.h"
@@ -103,6 +104,31 @@ TEST(WeightFiles, RefusesAnIndexThatLeadsOutOfTheFolder) {
 
     EXPECT_THAT(MessageOfOpening(folder), HasSubstr("not a plain file name")) << file;
   }
+}
+
+TEST(WeightFiles, RefusesALinkThatLeadsOutOfTheFolder) {
+  const TemporaryFolder elsewhere;
+  WriteShard(elsewhere, "model.safetensors", "a");
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink(
+      elsewhere.path() / "model.safetensors", folder.path() / "model.safetensors"
+  );
+
+  EXPECT_THAT(
+      MessageOfOpening(folder),
+      AllOf(
+          HasSubstr((folder.path() / "model.safetensors").string()),
+          HasSubstr("leads out of the model folder, to " + elsewhere.path().string())
+      )
+  );
+}
+
+TEST(WeightFiles, FollowsALinkInsideTheFolder) {
+  const TemporaryFolder folder;
+  WriteShard(folder, "weights.safetensors", "a");
+  std::filesystem::create_symlink("weights.safetensors", folder.path() / "model.safetensors");
+
+  EXPECT_EQ(MessageOfOpening(folder), "opened");
 }
 
 TEST(WeightFiles, RefusesAnIndexThatIsNone) {
