@@ -76,18 +76,23 @@ struct FeedForwardConfig {
   int64_t hidden_dim = 0;  // of one expert
   ActivationKind activation = ActivationKind::kRelu;
   bool gated = false;
+  // kExperts: which biases there are. kDense always has both of its own.
+  bool hidden_bias = false;                        // one for each expert, before the activation
+  bool output_bias = false;                        // one for all, added to the sum
+  bool router_bias = false;                        // on the router's scores
   StreamForm expert_stream = StreamForm::kNormed;  // the router always reads the normed one
   RouterConfig router;
 };
 
 enum class NormPlacement : uint8_t {
   kBefore,  // x += f(norm(x))
-  kAfter,   // x = norm(x + f(x)); there is no norm before the logits
+  kAfter,   // x = norm(x + f(x))
 };
 
 struct NormConfig {
   NormPlacement placement = NormPlacement::kBefore;
   NormKind kind = NormKind::kRms;
+  bool before_logits = true;    // whether there is one more after the last layer
   float block_epsilon = 1e-5F;  // of the norms inside the layers
   float final_epsilon = 1e-5F;  // of the norm before the logits
 };

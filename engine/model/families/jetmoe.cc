@@ -6,6 +6,7 @@
 
 #include "engine/model/expert_feed_forward.h"
 #include "engine/model/families/activation_names.h"
+#include "engine/model/families/layer_recipe.h"
 #include "engine/model/moa_attention.h"
 
 namespace switchyard {
@@ -75,6 +76,7 @@ StatusOr<ModelConfig> ReadConfig(ConfigReader& config) {
       .hidden_dim = config.PositiveOr({"ffn_hidden_size", "intermediate_size"}, 5632),
       .activation = ReadActivation(config, {"activation_function"}, "silu"),
       .gated = config.FlagOr({"glu"}, true),
+      .output_bias = config.FlagOr({"bias"}, true),
       .router = router,
   };
   config.Refuse("rope_scaling");
@@ -135,7 +137,7 @@ StatusOr<std::unique_ptr<FeedForward>> LoadFeedForward(
           WeightLayout::kOutIn, prefix + "input_linear.weight", prefix + "output_linear.weight"
       )
   );
-  if (weights.Has(prefix + "bias")) {
+  if (config.output_bias) {
     ASSIGN_OR_RETURN(experts.out_bias, weights.Vector(prefix + "bias", model.model_dim));
   }
   ASSIGN_OR_RETURN(
@@ -146,52 +148,24 @@ StatusOr<std::unique_ptr<FeedForward>> LoadFeedForward(
 }
 
 StatusOr<Decoder> BuildDecoder(const ModelConfig& model, WeightLoader& weights, Ops& ops) {
+  const LayerRecipe recipe = {
+      .layers = "model.layers.",
+      .attention_norm = "input_layernorm.",
+      .attention = "self_attention.",
+      .feed_forward_norm = "post_attention_layernorm.",
+      .feed_forward = "mlp.",
+      .make_attention = LoadAttention,
+      .make_feed_forward = LoadFeedForward,
+  };
   Decoder decoder;
   ASSIGN_OR_RETURN(
       decoder.embedding, weights.Embedding(kEmbedding, model.vocabulary_size, model.model_dim)
   );
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerLoader loader = {.model = model, .weights = weights, .ops = ops, .layer = layer};
-    const std::string prefix = Concat("model.layers.", layer, ".");
-    ASSIGN_OR_RETURN(
-        const NormWeights attention_norm,
-        weights.Norm(prefix + "input_layernorm.", model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Attention> attention, LoadAttention(loader, prefix + "self_attention.")
-    );
-    ASSIGN_OR_RETURN(
-        const NormWeights feed_forward_norm,
-        weights.Norm(prefix + "post_attention_layernorm.", model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<FeedForward> feed_forward, LoadFeedForward(loader, prefix + "mlp.")
-    );
-    decoder.blocks.push_back(std::make_unique<Block>(
-        ops,
-        model.norm,
-        attention_norm,
-        std::move(attention),
-        feed_forward_norm,
-        std::move(feed_forward)
-    ));
-  }
+  ASSIGN_OR_RETURN(decoder.blocks, BuildBlocks(model, weights, ops, recipe));
   ASSIGN_OR_RETURN(
       decoder.final_norm, weights.Norm("model.norm.", model.norm.kind, model.model_dim)
   );
-  if (model.tied_head) {
-    ASSIGN_OR_RETURN(
-        decoder.head, weights.TiedHead(kEmbedding, model.vocabulary_size, model.model_dim)
-    );
-    weights.Ignore("lm_head.weight");  // some files store the tied head a second time
-  } else {
-    ASSIGN_OR_RETURN(
-        decoder.head,
-        weights.Dense(
-            "lm_head.weight", WeightLayout::kOutIn, model.model_dim, model.vocabulary_size
-        )
-    );
-  }
+  ASSIGN_OR_RETURN(decoder.head, LoadHead(model, weights, kEmbedding, "lm_head.weight"));
   return decoder;
 }
 

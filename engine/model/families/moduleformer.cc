@@ -8,6 +8,7 @@
 
 #include "engine/model/expert_feed_forward.h"
 #include "engine/model/families/activation_names.h"
+#include "engine/model/families/layer_recipe.h"
 #include "engine/model/moa_attention.h"
 
 namespace switchyard {
@@ -220,50 +221,24 @@ StatusOr<std::unique_ptr<FeedForward>> LoadFeedForward(
 }
 
 StatusOr<Decoder> BuildDecoder(const ModelConfig& model, WeightLoader& weights, Ops& ops) {
+  const LayerRecipe recipe = {
+      .layers = "transformer.h.",
+      .attention_norm = "ln_1.",
+      .attention = "attn.",
+      .feed_forward_norm = "ln_2.",
+      .feed_forward = "mlpf.",
+      .make_attention = LoadAttention,
+      .make_feed_forward = LoadFeedForward,
+  };
   Decoder decoder;
   ASSIGN_OR_RETURN(
       decoder.embedding, weights.Embedding(kEmbedding, model.vocabulary_size, model.model_dim)
   );
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerLoader loader = {.model = model, .weights = weights, .ops = ops, .layer = layer};
-    const std::string prefix = Concat("transformer.h.", layer, ".");
-    ASSIGN_OR_RETURN(
-        const NormWeights attention_norm,
-        weights.Norm(prefix + "ln_1.", model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(std::unique_ptr<Attention> attention, LoadAttention(loader, prefix + "attn."));
-    ASSIGN_OR_RETURN(
-        const NormWeights feed_forward_norm,
-        weights.Norm(prefix + "ln_2.", model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<FeedForward> feed_forward, LoadFeedForward(loader, prefix + "mlpf.")
-    );
-    decoder.blocks.push_back(std::make_unique<Block>(
-        ops,
-        model.norm,
-        attention_norm,
-        std::move(attention),
-        feed_forward_norm,
-        std::move(feed_forward)
-    ));
-  }
+  ASSIGN_OR_RETURN(decoder.blocks, BuildBlocks(model, weights, ops, recipe));
   ASSIGN_OR_RETURN(
       decoder.final_norm, weights.Norm("transformer.ln_f.", model.norm.kind, model.model_dim)
   );
-  if (model.tied_head) {
-    ASSIGN_OR_RETURN(
-        decoder.head, weights.TiedHead(kEmbedding, model.vocabulary_size, model.model_dim)
-    );
-    weights.Ignore("lm_head.weight");
-  } else {
-    ASSIGN_OR_RETURN(
-        decoder.head,
-        weights.Dense(
-            "lm_head.weight", WeightLayout::kOutIn, model.model_dim, model.vocabulary_size
-        )
-    );
-  }
+  ASSIGN_OR_RETURN(decoder.head, LoadHead(model, weights, kEmbedding, "lm_head.weight"));
   return decoder;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/model/expert_feed_forward.h"
+#include "engine/model/families/layer_recipe.h"
 #include "engine/model/families/switch_head_loading.h"
 
 namespace switchyard {
@@ -148,41 +149,22 @@ StatusOr<std::unique_ptr<FeedForward>> LoadFeedForward(
 }
 
 StatusOr<Decoder> BuildDecoder(const ModelConfig& model, WeightLoader& weights, Ops& ops) {
+  const LayerRecipe recipe = {
+      .layers = "transformer.layers.",
+      .attention_norm = "ln1.",
+      .attention = "attention.",
+      .feed_forward_norm = "ln2.",
+      .feed_forward = "ffn.",
+      .make_attention = LoadAttention,
+      .make_feed_forward = LoadFeedForward,
+  };
   Decoder decoder;
   ASSIGN_OR_RETURN(
       decoder.embedding, weights.Embedding(kEmbedding, model.vocabulary_size, model.model_dim)
   );
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerLoader loader = {.model = model, .weights = weights, .ops = ops, .layer = layer};
-    const std::string prefix = Concat("transformer.layers.", model.StoredLayer(layer), ".");
-    ASSIGN_OR_RETURN(
-        const NormWeights attention_norm,
-        weights.Norm(prefix + "ln1.", model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Attention> attention, LoadAttention(loader, prefix + "attention.")
-    );
-    ASSIGN_OR_RETURN(
-        const NormWeights feed_forward_norm,
-        weights.Norm(prefix + "ln2.", model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<FeedForward> feed_forward, LoadFeedForward(loader, prefix + "ffn.")
-    );
-    decoder.blocks.push_back(std::make_unique<Block>(
-        ops,
-        model.norm,
-        attention_norm,
-        std::move(attention),
-        feed_forward_norm,
-        std::move(feed_forward)
-    ));
-  }
+  ASSIGN_OR_RETURN(decoder.blocks, BuildBlocks(model, weights, ops, recipe));
   ASSIGN_OR_RETURN(decoder.final_norm, weights.Norm("out_norm.", model.norm.kind, model.model_dim));
-  ASSIGN_OR_RETURN(
-      decoder.head,
-      weights.Dense("lm_head.weight", WeightLayout::kOutIn, model.model_dim, model.vocabulary_size)
-  );
+  ASSIGN_OR_RETURN(decoder.head, LoadHead(model, weights, kEmbedding, "lm_head.weight"));
   ASSIGN_OR_RETURN(decoder.head_bias, weights.Vector("lm_head.bias", model.vocabulary_size));
   return decoder;
 }

@@ -66,6 +66,9 @@ FeedForwardConfig ReadFeedForward(ConfigReader& config, int64_t model_dim, bool 
   feed_forward.hidden_dim = config.PositiveOr({"moe.expert_size"}, 128);
   feed_forward.expert_stream =
       config.FlagOr({"moe.nonorm"}, false) ? StreamForm::kRaw : StreamForm::kNormed;
+  feed_forward.hidden_bias = config.FlagOr({"moe.bias"}, false);
+  feed_forward.output_bias = feed_forward.hidden_bias;
+  feed_forward.router_bias = config.FlagOr({"moe.sel_bias"}, false);
   feed_forward.router = {
       .groups = 1,
       .experts = config.PositiveOr({"moe.n_experts"}, 128),
@@ -122,7 +125,7 @@ StatusOr<std::unique_ptr<FeedForward>> LoadExperts(
       ExpertFeedForwardWeights experts,
       loader.ExpertMatrices(WeightLayout::kInOut, prefix + "keys", prefix + "values")
   );
-  if (weights.Has(prefix + "bias")) {
+  if (config.hidden_bias) {
     const ExpertStackShape shape = {
         .experts = config.router.experts,
         .active_experts = config.router.top_k,
@@ -131,7 +134,7 @@ StatusOr<std::unique_ptr<FeedForward>> LoadExperts(
     };
     ASSIGN_OR_RETURN(experts.up_bias, weights.VectorStack(prefix + "bias", shape));
   }
-  if (weights.Has(prefix + "o_bias")) {
+  if (config.output_bias) {
     ASSIGN_OR_RETURN(experts.out_bias, weights.Vector(prefix + "o_bias", loader.model.model_dim));
   }
   RouterWeights router_weights;
@@ -142,7 +145,7 @@ StatusOr<std::unique_ptr<FeedForward>> LoadExperts(
           prefix + "expert_sel", WeightLayout::kOutIn, loader.model.model_dim, config.router.experts
       )
   );
-  if (weights.Has(prefix + "sel_bias")) {
+  if (config.router_bias) {
     ASSIGN_OR_RETURN(
         router_weights.score_bias, weights.Vector(prefix + "sel_bias", config.router.experts)
     );
@@ -156,20 +159,6 @@ StatusOr<std::unique_ptr<FeedForward>> LoadExperts(
   weights.Ignore(prefix + "kv_sel_counts_100");  // statistics of the training
   weights.Ignore(prefix + "iter");
   return std::make_unique<ExpertFeedForward>(loader.ops, config, std::move(router), experts);
-}
-
-// The form without norms of its own layer keeps them inside the parts: the routers (and q and k)
-// read them, values and experts the raw stream.
-struct NormNames {
-  std::string attention;
-  std::string feed_forward;
-};
-
-NormNames NamesOfNorms(const ModelConfig& model, const std::string& prefix) {
-  if (model.attention.value_stream == StreamForm::kRaw) {
-    return {prefix + "self_attn.norm.", prefix + "pkm.norm."};
-  }
-  return {prefix + "norm1.", prefix + "norm2."};
 }
 
 StatusOr<Adapter> LoadAdapter(
@@ -203,12 +192,10 @@ Status LoadEnds(const ModelConfig& model, WeightLoader& weights, Decoder& decode
       head_dim = model.embedding_dim;
     }
   }
-  if (weights.Has("out_norm.weight")) {
+  if (model.norm.before_logits) {
     ASSIGN_OR_RETURN(
         decoder.final_norm, weights.Norm("out_norm.", model.norm.kind, model.model_dim)
     );
-  } else if (model.norm.placement == NormPlacement::kBefore) {
-    return DataLoss("tensor out_norm.weight is missing; a pre-norm model has one");
   }
   if (model.tied_head) {
     ASSIGN_OR_RETURN(
@@ -252,6 +239,7 @@ ModelConfig ReadTrainingFrame(ConfigReader& config) {
   model.norm = {
       .placement = IsPreNorm(variant) ? NormPlacement::kBefore : NormPlacement::kAfter,
       .kind = NormKind::kLayer,
+      .before_logits = IsPreNorm(variant) || config.FlagOr({"lm.trafo.force_out_norm"}, false),
       .block_epsilon = kEpsilon,
       .final_epsilon = kEpsilon,
   };
@@ -280,38 +268,33 @@ void ReadRotary(ConfigReader& config, AttentionConfig& attention) {
 }
 
 StatusOr<Decoder> BuildTrainingDecoder(
-    const ModelConfig& model, WeightLoader& weights, Ops& ops, const AttentionMaker& make_attention
+    const ModelConfig& model,
+    WeightLoader& weights,
+    Ops& ops,
+    const LayerRecipe::Maker<Attention>& make_attention
 ) {
+  const bool is_dense = model.feed_forward.kind == FeedForwardKind::kDense;
+  // Without norms of the layer (moe.nonorm) each part has its own inside: routers, q and k read it,
+  // values and experts the raw stream.
+  const bool norms_inside = model.attention.value_stream == StreamForm::kRaw;
   Decoder decoder;
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerLoader loader = {.model = model, .weights = weights, .ops = ops, .layer = layer};
-    const std::string prefix = Concat("unique_layers.", model.StoredLayer(layer), ".");
-    const NormNames names = NamesOfNorms(model, prefix);
-    ASSIGN_OR_RETURN(
-        const NormWeights attention_norm,
-        weights.Norm(names.attention, model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Attention> attention, make_attention(loader, prefix + "self_attn.")
-    );
-    ASSIGN_OR_RETURN(
-        const NormWeights feed_forward_norm,
-        weights.Norm(names.feed_forward, model.norm.kind, model.model_dim)
-    );
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<FeedForward> feed_forward,
-        model.feed_forward.kind == FeedForwardKind::kDense ? LoadDense(loader, prefix)
-                                                           : LoadExperts(loader, prefix + "pkm.")
-    );
-    decoder.blocks.push_back(std::make_unique<Block>(
-        ops,
-        model.norm,
-        attention_norm,
-        std::move(attention),
-        feed_forward_norm,
-        std::move(feed_forward)
-    ));
-  }
+  ASSIGN_OR_RETURN(
+      decoder.blocks,
+      BuildBlocks(
+          model,
+          weights,
+          ops,
+          {
+              .layers = "unique_layers.",
+              .attention_norm = norms_inside ? "self_attn.norm." : "norm1.",
+              .attention = "self_attn.",
+              .feed_forward_norm = norms_inside ? "pkm.norm." : "norm2.",
+              .feed_forward = is_dense ? "" : "pkm.",
+              .make_attention = make_attention,
+              .make_feed_forward = is_dense ? LoadDense : LoadExperts,
+          }
+      )
+  );
   RETURN_IF_ERROR(LoadEnds(model, weights, decoder));
   return decoder;
 }

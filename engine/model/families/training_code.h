@@ -1,10 +1,7 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
-
 #include "engine/model/families/family.h"
+#include "engine/model/families/layer_recipe.h"
 
 namespace switchyard {
 
@@ -24,12 +21,12 @@ GateKind ReadAttentionGate(ConfigReader& config);
 // Rotary width and base of the attention, rope.*.
 void ReadRotary(ConfigReader& config, AttentionConfig& attention);
 
-// Makes the attention of one executed layer; `prefix` ends in "self_attn.".
-using AttentionMaker = std::function<
-    StatusOr<std::unique_ptr<Attention>>(const LayerLoader& loader, const std::string& prefix)>;
-
+// `make_attention` gets a prefix that ends in "self_attn.".
 StatusOr<Decoder> BuildTrainingDecoder(
-    const ModelConfig& model, WeightLoader& weights, Ops& ops, const AttentionMaker& make_attention
+    const ModelConfig& model,
+    WeightLoader& weights,
+    Ops& ops,
+    const LayerRecipe::Maker<Attention>& make_attention
 );
 
 }  // namespace switchyard

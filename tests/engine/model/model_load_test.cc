@@ -187,6 +187,37 @@ TEST_F(ModelLoad, NamesATensorThatBelongsToNothing) {
   EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("unique_layers.2."), HasSubstr("belongs to nothing")));
 }
 
+// The config says which tensors there are: one that it asks for and the file lacks is an error, and
+// so is one that the file has and the config does not ask for. Both ways, for each tensor that is
+// an option.
+TEST_F(ModelLoad, RefusesAnOptionalTensorThatTheConfigAsksForAndTheFileLacks) {
+  Copy("jetmoe");
+  std::string weights = ReadWholeFile(folder_.path() / "model.safetensors");
+  const std::string name = "model.layers.1.mlp.bias";
+  weights.replace(weights.find(name), name.size(), "model.layers.1.mlp.bi_s");
+  folder_.Write("model.safetensors", weights);
+  EXPECT_THAT(LoadMessage(), HasSubstr("tensor model.layers.1.mlp.bias is missing"));
+
+  Copy("switchall_rope");
+  Change({{"moe.bias", 1}});
+  EXPECT_THAT(LoadMessage(), HasSubstr("tensor unique_layers.0.pkm.bias is missing"));
+
+  Copy("switchall_rope");
+  Change({{"moe.sel_bias", 1}});
+  EXPECT_THAT(LoadMessage(), HasSubstr("tensor unique_layers.0.pkm.sel_bias is missing"));
+
+  Copy("moeut_train_postln");
+  Change({{"lm.trafo.force_out_norm", 1}});
+  EXPECT_THAT(LoadMessage(), HasSubstr("tensor out_norm.weight is missing"));
+}
+
+TEST_F(ModelLoad, RefusesAnOptionalTensorThatTheFileHasAndTheConfigDoesNotAskFor) {
+  Copy("jetmoe");
+  Change({{"bias", false}});
+
+  EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("mlp.bias"), HasSubstr("belongs to nothing")));
+}
+
 TEST_F(ModelLoad, RefusesQueryHeadsThatAreNotKvHeadsTimesExpertsPerToken) {
   Copy("jetmoe");
   Change({{"num_attention_heads", 5}});
