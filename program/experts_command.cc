@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -104,8 +103,8 @@ std::string TableOf(const v1::GetExpertStatsResponse& response, const std::strin
 }
 
 void PrintTables(const v1::GetExpertStatsResponse& response, const std::vector<int64_t>& by_phase) {
-  std::cout << "model " << response.model() << ", counting for "
-            << std::llround(response.uptime_seconds()) << " s. Tokens routed:";
+  std::cout << "model " << response.model() << ", counting for " << std::fixed
+            << std::setprecision(1) << response.uptime_seconds() << " s. Tokens routed:";
   for (size_t i = 0; i < kNamedPhases.size(); ++i) {
     std::cout << (i == 0 ? " " : ", ") << by_phase[i] << " " << kNamedPhases[i].name;
   }

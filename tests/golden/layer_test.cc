@@ -90,18 +90,10 @@ StatusOr<std::unique_ptr<Attention>> LoadMoa(const LayerLoader& loader) {
   const AttentionConfig& config = loader.model.attention;
   const int64_t model_dim = loader.model.model_dim;
   const int64_t width = config.key_dim;
-  ExpertStackShape shape = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = model_dim,
-      .out_features = width,
-  };
   WeightLoader& weights = loader.weights;
-  MoaWeights moa;
-  ASSIGN_OR_RETURN(moa.query, weights.ExpertStack("q_proj.experts.w", WeightLayout::kInOut, shape));
-  std::swap(shape.in_features, shape.out_features);
   ASSIGN_OR_RETURN(
-      moa.output, weights.ExpertStack("q_proj.output_experts.w", WeightLayout::kInOut, shape)
+      MoaWeights moa,
+      loader.MoaMatrices(WeightLayout::kInOut, "q_proj.experts.w", "q_proj.output_experts.w")
   );
   ASSIGN_OR_RETURN(moa.key, weights.Dense("k_proj.weight", WeightLayout::kOutIn, model_dim, width));
   ASSIGN_OR_RETURN(

@@ -35,6 +35,28 @@ StatusOr<std::unique_ptr<DistanceKeys>> LayerLoader::LoadDistanceKeys(const std:
   return DistanceKeys::Create(ops, projection, attention.kv_heads, model.context_tokens);
 }
 
+StatusOr<MoaWeights> LayerLoader::MoaMatrices(
+    WeightLayout layout, const std::string& query, const std::string& output
+) const {
+  const AttentionConfig& config = model.attention;
+  const ExpertStackShape query_shape = {
+      .experts = config.router.experts,
+      .active_experts = config.router.top_k,
+      .in_features = model.model_dim,
+      .out_features = config.kv_heads * config.key_dim,
+  };
+  const ExpertStackShape output_shape = {
+      .experts = config.router.experts,
+      .active_experts = config.router.top_k,
+      .in_features = config.kv_heads * config.value_dim,
+      .out_features = model.model_dim,
+  };
+  MoaWeights moa;
+  ASSIGN_OR_RETURN(moa.query, weights.ExpertStack(query, layout, query_shape));
+  ASSIGN_OR_RETURN(moa.output, weights.ExpertStack(output, layout, output_shape));
+  return moa;
+}
+
 StatusOr<ExpertFeedForwardWeights> LayerLoader::ExpertMatrices(
     WeightLayout layout, const std::string& up, const std::string& down
 ) const {

@@ -10,6 +10,7 @@
 #include "engine/model/decoder.h"
 #include "engine/model/distance_keys.h"
 #include "engine/model/expert_feed_forward.h"
+#include "engine/model/moa_attention.h"
 #include "engine/model/model_config.h"
 #include "engine/model/weights.h"
 #include "kernels/ops.h"
@@ -31,6 +32,11 @@ struct LayerLoader {
   // The table that Transformer-XL positions need, from the dense weight `name` [kv_heads * key_dim,
   // model_dim]; null for other positions.
   StatusOr<std::unique_ptr<DistanceKeys>> LoadDistanceKeys(const std::string& name) const;
+
+  // The routed matrices of MoA attention, query and output, in the model's shapes.
+  StatusOr<MoaWeights> MoaMatrices(
+      WeightLayout layout, const std::string& query, const std::string& output
+  ) const;
 
   // Both matrices of an expert feed-forward, in the model's shapes.
   StatusOr<ExpertFeedForwardWeights> ExpertMatrices(

@@ -91,26 +91,13 @@ StatusOr<std::unique_ptr<Attention>> LoadAttention(
   WeightLoader& weights = loader.weights;
   const AttentionConfig& config = model.attention;
   const int64_t width = config.kv_heads * config.key_dim;
-  const ExpertStackShape query = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = model.model_dim,
-      .out_features = width,
-  };
-  const ExpertStackShape output = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = width,
-      .out_features = model.model_dim,
-  };
-  MoaWeights moa;
   ASSIGN_OR_RETURN(
-      moa.query,
-      weights.ExpertStack(prefix + "experts.input_linear.weight", WeightLayout::kOutIn, query)
-  );
-  ASSIGN_OR_RETURN(
-      moa.output,
-      weights.ExpertStack(prefix + "experts.output_linear.weight", WeightLayout::kOutIn, output)
+      MoaWeights moa,
+      loader.MoaMatrices(
+          WeightLayout::kOutIn,
+          prefix + "experts.input_linear.weight",
+          prefix + "experts.output_linear.weight"
+      )
   );
   ASSIGN_OR_RETURN(moa.output_bias, weights.Vector(prefix + "experts.bias", model.model_dim));
   const std::string kv = prefix + "kv_proj.weight";

@@ -71,19 +71,9 @@ StatusOr<std::unique_ptr<Attention>> LoadMoa(const LayerLoader& loader, const st
     return DataLoss("tensor ", prefix, "scale is ", config.scale, ", not a positive number");
   }
 
-  ExpertStackShape shape = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = model_dim,
-      .out_features = width,
-  };
-  MoaWeights moa;
   ASSIGN_OR_RETURN(
-      moa.query, weights.ExpertStack(prefix + "data_to_q", WeightLayout::kInOut, shape)
-  );
-  std::swap(shape.in_features, shape.out_features);
-  ASSIGN_OR_RETURN(
-      moa.output, weights.ExpertStack(prefix + "out_proj", WeightLayout::kInOut, shape)
+      MoaWeights moa,
+      loader.MoaMatrices(WeightLayout::kInOut, prefix + "data_to_q", prefix + "out_proj")
   );
   const std::string kv = prefix + "data_to_kv";
   ASSIGN_OR_RETURN(const std::vector<float> matrix, weights.Floats(kv, {model_dim, 2 * width}));

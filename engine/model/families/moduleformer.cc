@@ -169,20 +169,13 @@ StatusOr<std::unique_ptr<Attention>> LoadAttention(
   const int64_t model_dim = loader.model.model_dim;
   const int64_t width = config.kv_heads * config.key_dim;
   WeightLoader& weights = loader.weights;
-  ExpertStackShape shape = {
-      .experts = config.router.experts,
-      .active_experts = config.router.top_k,
-      .in_features = model_dim,
-      .out_features = width,
-  };
-  MoaWeights moa;
   ASSIGN_OR_RETURN(
-      moa.query, weights.ExpertStack(prefix + "q_proj.experts.weight", WeightLayout::kInOut, shape)
-  );
-  std::swap(shape.in_features, shape.out_features);
-  ASSIGN_OR_RETURN(
-      moa.output,
-      weights.ExpertStack(prefix + "q_proj.output_experts.weight", WeightLayout::kInOut, shape)
+      MoaWeights moa,
+      loader.MoaMatrices(
+          WeightLayout::kInOut,
+          prefix + "q_proj.experts.weight",
+          prefix + "q_proj.output_experts.weight"
+      )
   );
   if (!config.value_is_key) {
     ASSIGN_OR_RETURN(
