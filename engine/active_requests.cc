@@ -13,55 +13,61 @@ bool IsPast(const std::optional<Clock::time_point>& deadline, Clock::time_point 
   return deadline.has_value() && *deadline <= now;
 }
 
+// The order of running_.
+bool RunsBefore(const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
+  return a->request.priority != b->request.priority ? a->request.priority > b->request.priority
+                                                    : a->arrival < b->arrival;
+}
+
 }  // namespace
 
-ActiveRequests::ActiveRequests(int32_t total_blocks, int32_t max_running)
-    : max_running_(static_cast<size_t>(max_running)), pool_(total_blocks) {
+ActiveRequests::ActiveRequests(int32_t total_blocks, const EngineOptions& options)
+    : block_tokens_(options.limits.block_tokens),
+      max_running_(static_cast<size_t>(options.limits.max_running)),
+      pool_(total_blocks, options.limits.block_tokens),
+      waiting_(options.ageing) {
   running_.reserve(max_running_);
   PublishLoad();
 }
 
 void ActiveRequests::Add(std::unique_ptr<Sequence> sequence) {
-  waiting_.push_back(std::move(sequence));
+  sequence->arrival = ++arrivals_;
+  waiting_.Push(std::move(sequence));
   PublishLoad();
 }
 
+void ActiveRequests::ForEach(absl::FunctionRef<void(Sequence&)> visit) const {
+  for (const auto& sequence : running_) {
+    visit(*sequence);
+  }
+  waiting_.ForEach(visit);
+}
+
 void ActiveRequests::Cancel(RequestId id, Clock::time_point now) {
-  const auto cancel = [this, id, now](const std::unique_ptr<Sequence>& sequence) {
-    if (sequence->id == id) {
-      FinishWith(*sequence, FinishReason::kCancelled, now);
+  ForEach([this, id, now](Sequence& sequence) {
+    if (sequence.id == id) {
+      FinishWith(sequence, FinishReason::kCancelled, now);
     }
-  };
-  std::ranges::for_each(waiting_, cancel);
-  std::ranges::for_each(running_, cancel);
+  });
   RemoveFinished();
 }
 
 void ActiveRequests::CancelAll(Clock::time_point now) {
-  const auto cancel = [this, now](const std::unique_ptr<Sequence>& sequence) {
-    FinishWith(*sequence, FinishReason::kCancelled, now);
-  };
-  std::ranges::for_each(running_, cancel);
-  std::ranges::for_each(waiting_, cancel);
+  ForEach([this, now](Sequence& sequence) { FinishWith(sequence, FinishReason::kCancelled, now); });
   RemoveFinished();
 }
 
 void ActiveRequests::ExpireDeadlines(Clock::time_point now) {
-  const auto expire = [this, now](const std::unique_ptr<Sequence>& sequence) {
-    if (IsPast(sequence->request.deadline, now)) {
-      FinishWith(*sequence, FinishReason::kDeadline, now);
+  ForEach([this, now](Sequence& sequence) {
+    if (IsPast(sequence.request.deadline, now)) {
+      FinishWith(sequence, FinishReason::kDeadline, now);
     }
-  };
-  std::ranges::for_each(waiting_, expire);
-  std::ranges::for_each(running_, expire);
+  });
   RemoveFinished();
 }
 
 void ActiveRequests::Finish(Sequence& sequence, const FinishEvent& event) {
-  for (const BlockId block : sequence.blocks) {
-    pool_.Release(block);
-  }
-  sequence.blocks.clear();
+  ReleaseBlocks(pool_, sequence);
   ++(sequence.state == SequenceState::kRunning ? finished_running_ : finished_waiting_);
   sequence.state = SequenceState::kFinished;
   PublishLoad();
@@ -83,74 +89,152 @@ void ActiveRequests::FinishWith(Sequence& sequence, FinishReason reason, Clock::
 }
 
 void ActiveRequests::RemoveFinished() {
-  const auto is_finished = [](const std::unique_ptr<Sequence>& sequence) {
-    return sequence->state == SequenceState::kFinished;
-  };
   if (finished_waiting_ > 0) {
-    std::erase_if(waiting_, is_finished);
+    waiting_.RemoveFinished();
     finished_waiting_ = 0;
   }
   if (finished_running_ > 0) {
-    std::erase_if(running_, is_finished);
+    std::erase_if(running_, [](const std::unique_ptr<Sequence>& sequence) {
+      return sequence->state == SequenceState::kFinished;
+    });
     finished_running_ = 0;
   }
 }
 
-void ActiveRequests::Describe(SchedulerState& state) const {
+void ActiveRequests::Describe(
+    Clock::time_point now, const Scheduler& scheduler, SchedulerState& state
+) {
   state.waiting.clear();
   state.running.clear();
   state.available_blocks = pool_.AvailableBlocks();
-  // No step admits more than may run at once.
-  const size_t visible = std::min(waiting_.size(), max_running_);
-  for (size_t i = 0; i < visible; ++i) {
-    state.waiting.push_back(waiting_[i]->Scheduled());
-  }
+  // Counting the blocks of each is worth it only when a step may run out of them.
+  const bool blocks_are_short =
+      pool_.AvailableBlocks() < scheduler.MostBlocksOfAStep(static_cast<int64_t>(running_.size()));
   for (const auto& sequence : running_) {
-    state.running.push_back(sequence->Scheduled());
+    state.running.push_back(DescribeRunning(*sequence, blocks_are_short));
   }
+  // No step admits more than may run at once, or more than it has tokens for.
+  size_t places = max_running_ - std::min(max_running_, running_.size());
+  int64_t tokens = scheduler.limits().max_step_tokens;
+  if (places == 0) {
+    return;
+  }
+  waiting_.VisitInOrder(now, [&](Sequence& sequence) {
+    const ScheduledRequest& described = state.waiting.emplace_back(DescribeWaiting(sequence));
+    tokens -= described.known_tokens - described.computed_tokens;
+    return --places > 0 && tokens > 0;
+  });
 }
 
-void ActiveRequests::Apply(
-    const StepPlan& plan, Clock::time_point now, std::vector<SequenceSlice>& slices
-) {
+ScheduledRequest ActiveRequests::DescribeRunning(const Sequence& sequence, bool blocks_are_short)
+    const {
+  ScheduledRequest described{
+      .id = sequence.id,
+      .arrival = sequence.arrival,
+      .known_tokens = sequence.KnownTokens(),
+      .computed_tokens = sequence.computed_tokens,
+      .blocks_held = static_cast<int32_t>(sequence.blocks.size()),
+      .max_total_tokens = sequence.max_total_tokens,
+      .copies_block = CopiesBlock(pool_, sequence, block_tokens_)};
+  if (blocks_are_short) {
+    described.returnable_blocks =
+        static_cast<int32_t>(std::ranges::count_if(sequence.blocks, [this](BlockId block) {
+          return pool_.HasOneReader(block);
+        }));
+  }
+  return described;
+}
+
+ScheduledRequest ActiveRequests::DescribeWaiting(Sequence& sequence) {
+  FindPrefix(pool_, sequence, block_tokens_, prefix_);
+  const auto cached_blocks = static_cast<int32_t>(prefix_.size());
+  const int32_t cached_tokens = TokensOfPrefix(sequence, cached_blocks, block_tokens_);
+  return {
+      .id = sequence.id,
+      .arrival = sequence.arrival,
+      .known_tokens = sequence.KnownTokens(),
+      .computed_tokens = cached_tokens,
+      .blocks_held = cached_blocks,
+      .max_total_tokens = sequence.max_total_tokens,
+      // A prefix that reaches the last token ends inside a block that is others' too.
+      .copies_block = cached_tokens < cached_blocks * block_tokens_,
+      .returnable_blocks = static_cast<int32_t>(std::ranges::count_if(
+          prefix_, [this](BlockId block) { return !pool_.IsHeld(block); }
+      ))};
+}
+
+void ActiveRequests::Apply(const StepPlan& plan, Clock::time_point now, StepWork& work) {
+  Preempt(plan.preempted);
+  // Before any block is allocated, as that may evict a prefix that the plan counts on.
   Admit(plan.admitted, now);
-  slices.clear();
-  auto sequence = running_.begin();
+  work.slices.clear();
+  work.copies.clear();
+  size_t place = 0;
   for (const PlannedSlice& planned : plan.slices) {
-    // Slices come in running order, so one walk finds them all.
-    sequence = std::find_if(sequence, running_.end(), [&planned](const auto& candidate) {
-      return candidate->id == planned.id;
-    });
-    CHECK(sequence != running_.end()) << plan.ToString();
-    for (int32_t i = 0; i < planned.new_blocks; ++i) {
-      (*sequence)->blocks.push_back(pool_.Allocate());
+    // Slices come nearly in running order, so looking goes on where the last one was found.
+    size_t looked_at = 0;
+    while (running_[place % running_.size()]->id != planned.id) {
+      ++place;
+      CHECK(++looked_at <= running_.size()) << plan.ToString();
     }
-    slices.push_back({.sequence = sequence->get(), .planned = planned});
+    Sequence& sequence = *running_[place % running_.size()];
+    if (const auto copy = TakeBlocks(pool_, sequence, block_tokens_, planned.new_blocks)) {
+      work.copies.push_back(*copy);
+    }
+    work.slices.push_back({.sequence = &sequence, .planned = planned});
   }
   PublishLoad();
 }
 
+void ActiveRequests::Preempt(std::span<const RequestId> preempted) {
+  for (const RequestId id : preempted) {
+    const auto place =
+        std::ranges::find_if(running_, [id](const auto& other) { return other->id == id; });
+    CHECK(place != running_.end()) << "request " << static_cast<uint64_t>(id);
+    std::unique_ptr<Sequence> sequence = std::move(*place);
+    running_.erase(place);
+    ReleaseBlocks(pool_, *sequence);
+    sequence->state = SequenceState::kWaiting;
+    LogDebug(
+        "event=preempted request_id={} tokens={}",
+        static_cast<uint64_t>(id),
+        sequence->KnownTokens()
+    );
+    waiting_.Push(std::move(sequence));
+    published_preempted_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
 void ActiveRequests::Admit(std::span<const RequestId> admitted, Clock::time_point now) {
   for (const RequestId id : admitted) {
-    CHECK(!waiting_.empty() && waiting_.front()->id == id)
-        << "request " << static_cast<uint64_t>(id) << " is not the first in the queue";
-    waiting_.front()->state = SequenceState::kRunning;
-    waiting_.front()->admitted_at = now;
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    std::unique_ptr<Sequence> sequence = waiting_.Take(id);
+    FindPrefix(pool_, *sequence, block_tokens_, prefix_);
+    TakePrefix(pool_, *sequence, block_tokens_, prefix_);
+    sequence->state = SequenceState::kRunning;
+    if (!sequence->admitted_at.has_value()) {
+      sequence->admitted_at = now;
+      sequence->cached_prompt_tokens = std::min(sequence->computed_tokens, sequence->prompt_tokens);
+    }
+    const auto place = std::ranges::upper_bound(running_, sequence, RunsBefore);
+    running_.insert(place, std::move(sequence));
   }
+}
+
+void ActiveRequests::Computed(const SequenceSlice& slice) {
+  Sequence& sequence = *slice.sequence;
+  sequence.computed_tokens += slice.planned.tokens;
+  sequence.most_computed_tokens = std::max(sequence.most_computed_tokens, sequence.computed_tokens);
+  RememberFullBlocks(pool_, sequence, block_tokens_);
 }
 
 std::optional<Clock::time_point> ActiveRequests::NearestDeadline() const {
   std::optional<Clock::time_point> nearest;
-  const auto visit = [&nearest](const std::unique_ptr<Sequence>& sequence) {
-    const std::optional<Clock::time_point>& deadline = sequence->request.deadline;
+  ForEach([&nearest](const Sequence& sequence) {
+    const std::optional<Clock::time_point>& deadline = sequence.request.deadline;
     if (deadline.has_value() && (!nearest.has_value() || *deadline < *nearest)) {
       nearest = deadline;
     }
-  };
-  std::ranges::for_each(waiting_, visit);
-  std::ranges::for_each(running_, visit);
+  });
   return nearest;
 }
 
@@ -159,7 +243,9 @@ EngineLoad ActiveRequests::Load() const {
       .running_requests = published_running_.load(std::memory_order_relaxed),
       .waiting_requests = published_waiting_.load(std::memory_order_relaxed),
       .available_blocks = published_available_blocks_.load(std::memory_order_relaxed),
-      .total_blocks = pool_.TotalBlocks()};
+      .cached_blocks = published_cached_blocks_.load(std::memory_order_relaxed),
+      .total_blocks = pool_.TotalBlocks(),
+      .preempted_total = published_preempted_.load(std::memory_order_relaxed)};
 }
 
 void ActiveRequests::PublishLoad() {
@@ -168,6 +254,7 @@ void ActiveRequests::PublishLoad() {
   published_running_.store(running, std::memory_order_relaxed);
   published_waiting_.store(waiting, std::memory_order_relaxed);
   published_available_blocks_.store(pool_.AvailableBlocks(), std::memory_order_relaxed);
+  published_cached_blocks_.store(pool_.CachedBlocks(), std::memory_order_relaxed);
 }
 
 }  // namespace switchyard

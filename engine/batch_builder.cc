@@ -16,6 +16,9 @@ Phase PhaseOf(const Sequence& sequence, int32_t position) {
   if (sequence.is_warm_up) {
     return Phase::kWarmUp;
   }
+  if (position < sequence.most_computed_tokens) {
+    return Phase::kRecompute;
+  }
   return position < sequence.prompt_tokens ? Phase::kPrefill : Phase::kDecode;
 }
 

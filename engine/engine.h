@@ -16,13 +16,20 @@ struct EngineOptions {
   SchedulerLimits limits;
   int64_t kv_cache_bytes = int64_t{256} << 20;
   int32_t max_queued_requests = 256;  // waiting; more are refused
+  // Waiting for so long raises a request's priority by one; 0: never.
+  std::chrono::milliseconds ageing{10'000};
 };
 
 struct EngineLoad {
   int32_t running_requests = 0;
   int32_t waiting_requests = 0;
-  int32_t available_blocks = 0;
+  int32_t available_blocks = 0;  // that a request may take, cached ones too
+  int32_t cached_blocks = 0;     // of those, with a prefix that may be wanted again
   int32_t total_blocks = 0;
+  int64_t preempted_total = 0;
+  int64_t steps_total = 0;
+  double computing_seconds_total = 0;    // in the model and the sampler
+  double bookkeeping_seconds_total = 0;  // the rest of the steps: planning, blocks, results
 };
 
 // Runs requests through the model: one thread that drains the inbox, plans a step, runs it,

@@ -21,6 +21,10 @@ std::vector<int32_t> KnownEosIds(const ModelConfig& config) {
   return ids;
 }
 
+int64_t Nanoseconds(Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
@@ -52,13 +56,14 @@ EngineCore::EngineCore(
       created_at_(now_()),
       scheduler_(options.limits),
       stop_checker_(KnownEosIds(model_->config()), model_->config().context_tokens),
-      requests_(blocks, options.limits.max_running) {
+      requests_(blocks, options) {
   const auto max_running = static_cast<size_t>(options.limits.max_running);
   state_.running.reserve(max_running);
   state_.waiting.reserve(max_running);
   plan_.slices.reserve(max_running);
   plan_.admitted.reserve(max_running);
-  slices_.reserve(max_running);
+  work_.slices.reserve(max_running);
+  work_.copies.reserve(max_running);
 }
 
 StatusOr<std::unique_ptr<Sequence>> EngineCore::Accept(RequestId id, GenerationRequest request)
@@ -86,50 +91,77 @@ Status EngineCore::WarmUp() {
 bool EngineCore::Step() {
   const Clock::time_point now = now_();
   requests_.ExpireDeadlines(now);
-  requests_.Describe(state_);
+  requests_.Describe(now, scheduler_, state_);
   scheduler_.Plan(state_, plan_);
-  requests_.Apply(plan_, now, slices_);
-  if (slices_.empty()) {
+  requests_.Apply(plan_, now, work_);
+  if (work_.slices.empty()) {
     return false;
   }
-  if (const Status status = runner_->Run(slices_); status.ok()) {
-    Deliver();
+  runner_->Prepare(work_);
+  const Clock::time_point planned = now_();
+  const Status status = runner_->Run(work_);
+  const Clock::time_point computed = now_();
+  if (status.ok()) {
+    Deliver(computed);
   } else {
     FailSlices(status);
   }
   requests_.RemoveFinished();
+  CountStep(computed - planned, now_() - now);
   LogStep();
   return true;
 }
 
-void EngineCore::Deliver() {
-  const Clock::time_point now = now_();
+void EngineCore::CountStep(Clock::duration computing, Clock::duration whole) {
+  steps_.fetch_add(1, std::memory_order_relaxed);
+  computing_ns_.fetch_add(Nanoseconds(computing), std::memory_order_relaxed);
+  bookkeeping_ns_.fetch_add(Nanoseconds(whole - computing), std::memory_order_relaxed);
+}
+
+EngineLoad EngineCore::Load() const {
+  EngineLoad load = requests_.Load();
+  load.steps_total = steps_.load(std::memory_order_relaxed);
+  load.computing_seconds_total =
+      1e-9 * static_cast<double>(computing_ns_.load(std::memory_order_relaxed));
+  load.bookkeeping_seconds_total =
+      1e-9 * static_cast<double>(bookkeeping_ns_.load(std::memory_order_relaxed));
+  return load;
+}
+
+void EngineCore::Deliver(Clock::time_point now) {
   size_t row = 0;
-  for (const SequenceSlice& slice : slices_) {
-    slice.sequence->computed_tokens += slice.planned.tokens;
-    if (slice.planned.samples) {
-      DeliverToken(*slice.sequence, runner_->Chosen(row), now);
-      ++row;
+  for (const SequenceSlice& slice : work_.slices) {
+    if (!slice.planned.samples) {
+      requests_.Computed(slice);
+      continue;
     }
+    const Selection selection = runner_->Chosen(row++);
+    if (selection.id < 0) {
+      FailSelection(*slice.sequence, now);
+      continue;
+    }
+    requests_.Computed(slice);
+    DeliverToken(*slice.sequence, selection, now);
   }
+}
+
+void EngineCore::FailSelection(Sequence& sequence, Clock::time_point now) {
+  LogWarning("event=no_token_chosen request_id={}", static_cast<uint64_t>(sequence.id));
+  requests_.Quarantine(sequence);
+  FinishWithError(
+      sequence,
+      Internal(
+          "no token can be chosen for position ",
+          sequence.KnownTokens(),
+          ": the model's logits are not finite, or every token is forbidden"
+      ),
+      now
+  );
 }
 
 void EngineCore::DeliverToken(
     Sequence& sequence, const Selection& selection, Clock::time_point now
 ) {
-  if (selection.id < 0) {
-    LogWarning("event=no_token_chosen request_id={}", static_cast<uint64_t>(sequence.id));
-    FinishWithError(
-        sequence,
-        Internal(
-            "no token can be chosen for position ",
-            sequence.KnownTokens(),
-            ": the model's logits are not finite, or every token is forbidden"
-        ),
-        now
-    );
-    return;
-  }
   sequence.Append(selection.id);
   sequence.last_token_at = now;
   if (!sequence.first_token_at.has_value()) {
@@ -160,8 +192,9 @@ void EngineCore::DeliverToken(
 
 void EngineCore::FailSlices(const Status& status) {
   const Clock::time_point now = now_();
-  LogError("event=step_failed requests={} status=\"{}\"", slices_.size(), MessageOf(status));
-  for (const SequenceSlice& slice : slices_) {
+  LogError("event=step_failed requests={} status=\"{}\"", work_.slices.size(), MessageOf(status));
+  for (const SequenceSlice& slice : work_.slices) {
+    requests_.Quarantine(*slice.sequence);
     FinishWithError(
         *slice.sequence, Internal("the device failed in this step: ", MessageOf(status)), now
     );

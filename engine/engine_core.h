@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,14 +54,17 @@ class EngineCore {
   ExpertStatistics ReadExpertStatistics() const;
 
   // Safe from any thread.
-  EngineLoad Load() const { return requests_.Load(); }
+  EngineLoad Load() const;
   const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
 
  private:
   EngineCore(std::unique_ptr<Model> model, const EngineOptions& options, Now now, int32_t blocks);
 
-  void Deliver();
+  void Deliver(Clock::time_point now);
+  void CountStep(Clock::duration computing, Clock::duration whole);
+  // The sequence's logits are no numbers: it ends, alone, and leaves nothing in the cache.
+  void FailSelection(Sequence& sequence, Clock::time_point now);
   void DeliverToken(Sequence& sequence, const Selection& selection, Clock::time_point now);
   // Ends the requests of this step, none of which can be trusted any more.
   void FailSlices(const Status& status);
@@ -79,7 +83,11 @@ class EngineCore {
   // Of the current step; kept for their memory.
   SchedulerState state_;
   StepPlan plan_;
-  std::vector<SequenceSlice> slices_;
+  StepWork work_;
+
+  std::atomic<int64_t> steps_ = 0;
+  std::atomic<int64_t> computing_ns_ = 0;
+  std::atomic<int64_t> bookkeeping_ns_ = 0;
 };
 
 }  // namespace switchyard

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,10 +37,18 @@ struct StoppingParameters {
   bool ignore_eos = false;
 };
 
+// Who may read the keys and values that this request computes, and whose it may read.
+struct PrefixSharing {
+  bool enabled = true;    // false: nobody's, and nobody may
+  std::string salt = {};  // only with requests of the same salt
+};
+
 struct GenerationRequest {
   std::vector<int32_t> prompt;  // at least one token, all in the vocabulary
   SamplingParameters sampling;
   StoppingParameters stopping;
+  int32_t priority = 0;  // higher goes first
+  PrefixSharing prefix_sharing;
   std::optional<Clock::time_point> deadline;
   std::shared_ptr<TokenSink> sink;
 };

@@ -36,24 +36,17 @@ Sequence::Sequence(
   request.prompt.clear();
   tokens.reserve(static_cast<size_t>(max_total_tokens));
   blocks.reserve(static_cast<size_t>(BlocksFor(max_total_tokens, block_tokens)));
+  prefixes.reserve(blocks.capacity());
   if (has_penalties) {
     history.Start(tokens, max_total_tokens - prompt_tokens);
   }
-}
-
-ScheduledRequest Sequence::Scheduled() const {
-  return {
-      .id = id,
-      .known_tokens = KnownTokens(),
-      .computed_tokens = computed_tokens,
-      .blocks_held = static_cast<int32_t>(blocks.size()),
-      .max_total_tokens = max_total_tokens};
 }
 
 FinishEvent Sequence::Finish(Clock::time_point now) const {
   FinishEvent event;
   event.prompt_tokens = prompt_tokens;
   event.completion_tokens = CompletionTokens();
+  event.cached_prompt_tokens = cached_prompt_tokens;
   event.queue_seconds = Seconds(submitted_at, admitted_at.value_or(now));
   if (first_token_at.has_value()) {
     event.time_to_first_token_seconds = Seconds(submitted_at, *first_token_at);

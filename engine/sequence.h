@@ -4,7 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "engine/block_pool.h"
+#include "engine/block_id.h"
+#include "engine/prefix_index.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "engine/token_history.h"
@@ -24,8 +25,6 @@ struct Sequence {
 
   int32_t KnownTokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t CompletionTokens() const { return KnownTokens() - prompt_tokens; }
-  ScheduledRequest Scheduled() const;
-
   // Everything but the reason, for a sequence that finishes now.
   FinishEvent Finish(Clock::time_point now) const;
 
@@ -33,13 +32,19 @@ struct Sequence {
   void Append(int32_t token_id);
 
   RequestId id;
+  uint64_t arrival = 0;  // order of arrival in the engine
   SequenceState state = SequenceState::kWaiting;
   GenerationRequest request;  // without the prompt: it is the head of `tokens`
   int32_t prompt_tokens;
   int32_t max_total_tokens;     // prompt + max_tokens, at most the context
   std::vector<int32_t> tokens;  // prompt, then generated
   int32_t computed_tokens = 0;  // of those, in the KV cache
+  // How many ever were; below that a token is computed again after a preemption.
+  int32_t most_computed_tokens = 0;
   std::vector<BlockId> blocks;  // by position: block i holds tokens i * block_tokens and on
+  // For each of `blocks`, from the first, whose content the pool knows: the run that ends with it.
+  std::vector<PrefixId> prefixes;
+  int32_t cached_prompt_tokens = 0;  // found in the cache when first admitted
   bool has_penalties;
   TokenHistory history;     // empty unless has_penalties
   bool is_warm_up = false;  // its routing counts as warm-up

@@ -68,20 +68,28 @@ StepRunner::StepRunner(
   sampling_.reserve(static_cast<size_t>(MaxSequences(limits)));
 }
 
-Status StepRunner::Run(std::span<const SequenceSlice> slices) {
+void StepRunner::Prepare(const StepWork& work) {
   sampling_.clear();
-  for (const SequenceSlice& slice : slices) {
+  for (const SequenceSlice& slice : work.slices) {
     if (slice.planned.samples) {
       sampling_.push_back(slice.sequence);
     }
   }
-  const StepBatch batch = memory_.batch_builder.Build(slices);
+  batch_ = memory_.batch_builder.Build(work.slices);
+}
+
+Status StepRunner::Run(const StepWork& work) {
+  for (const BlockCopy& copy : work.copies) {
+    memory_.kv_cache.CopyBlock(
+        model_.ops(), static_cast<int64_t>(copy.from), static_cast<int64_t>(copy.to)
+    );
+  }
   const TensorView logits(
       memory_.logits->data(),
       DType::kF32,
       {static_cast<int64_t>(sampling_.size()), model_.config().vocabulary_size}
   );
-  model_.Forward(batch, memory_.kv_cache, memory_.scratch, logits, nullptr);
+  model_.Forward(batch_, memory_.kv_cache, memory_.scratch, logits, nullptr);
   if (!sampling_.empty()) {
     sampler_.Select(logits, sampling_);
   }

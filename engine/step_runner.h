@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +11,7 @@
 #include "engine/model/scratch.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
+#include "engine/step_work.h"
 #include "engine/stop_checker.h"
 
 namespace switchyard {
@@ -29,9 +29,12 @@ class StepRunner {
       int64_t blocks
   );
 
-  // Stores the slices' keys and values and chooses a token for each slice that samples. An error is
-  // a device fault: nothing of the step can be trusted.
-  Status Run(std::span<const SequenceSlice> slices);
+  // Lays the step out and uploads it.
+  void Prepare(const StepWork& work);
+  // Copies blocks, stores the slices' keys and values and chooses a token for each slice that
+  // samples. An error is a device fault: nothing of the step can be trusted. Requires: `work` was
+  // prepared.
+  Status Run(const StepWork& work);
 
   // The choice for the row-th slice that samples; valid until the next call of Chosen or Run.
   Selection Chosen(size_t row) { return sampler_.Chosen(row); }
@@ -53,7 +56,10 @@ class StepRunner {
   const Model& model_;
   Memory memory_;
   Sampler sampler_;
-  std::vector<const Sequence*> sampling_;  // of this step
+
+  // Of the step that was prepared.
+  std::vector<const Sequence*> sampling_;
+  StepBatch batch_;
 };
 
 }  // namespace switchyard

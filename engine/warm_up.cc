@@ -12,8 +12,9 @@ namespace {
 Status RunLastToken(StepRunner& runner, Sequence& sequence) {
   const PlannedSlice planned{
       .id = sequence.id, .first_token = sequence.computed_tokens, .tokens = 1, .samples = true};
-  const SequenceSlice slice{.sequence = &sequence, .planned = planned};
-  if (const Status status = runner.Run({&slice, 1}); !status.ok()) {
+  const StepWork work{.slices = {{.sequence = &sequence, .planned = planned}}, .copies = {}};
+  runner.Prepare(work);
+  if (const Status status = runner.Run(work); !status.ok()) {
     return Internal("warm-up step: ", MessageOf(status));
   }
   const Selection selection = runner.Chosen(0);

@@ -215,6 +215,8 @@ class Ops {
   // Between host memory and memory of this backend, `bytes` of it.
   virtual void Upload(const void* host, void* device, int64_t bytes) = 0;
   virtual void Download(const void* device, void* host, int64_t bytes) = 0;
+  // Between two places of this backend's memory that do not overlap.
+  virtual void Copy(const void* from, void* to, int64_t bytes) = 0;
 
   // Hands a weight over; called while loading, before the first verb.
   virtual Weight AddWeight(const WeightSource& source) = 0;

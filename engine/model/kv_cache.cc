@@ -1,5 +1,6 @@
 #include "engine/model/kv_cache.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "base/check.h"
@@ -40,6 +41,25 @@ KvCache::LayerView KvCache::Layer(int64_t layer) const {
     );
   }
   return view;
+}
+
+void KvCache::CopyBlock(Ops& ops, int64_t from, int64_t to) const {
+  CHECK(from != to && 0 <= from && from < blocks_ && 0 <= to && to < blocks_)
+      << "from=" << from << " to=" << to << " blocks=" << blocks_;
+  const auto copy = [&](const Buffer& buffer, int64_t dim) {
+    const int64_t block_bytes = block_tokens_ * layout_.kv_heads * dim * BytesOf(DType::kF32);
+    auto* const data = static_cast<std::byte*>(buffer.data());
+    for (int64_t layer = 0; layer < layout_.layers; ++layer) {
+      const int64_t first = layer * blocks_;
+      ops.Copy(
+          data + (first + from) * block_bytes, data + (first + to) * block_bytes, block_bytes
+      );
+    }
+  };
+  copy(*keys_, layout_.key_dim);
+  if (values_ != nullptr) {
+    copy(*values_, layout_.value_dim);
+  }
 }
 
 }  // namespace switchyard

@@ -36,6 +36,9 @@ class KvCache {
   };
   LayerView Layer(int64_t layer) const;
 
+  // What block `from` holds, in every layer, also into block `to`. Requires: they differ.
+  void CopyBlock(Ops& ops, int64_t from, int64_t to) const;
+
   int64_t blocks() const { return blocks_; }
   int64_t block_tokens() const { return block_tokens_; }
 

@@ -92,6 +92,12 @@ void ReferenceOps::Download(const void* device, void* host, int64_t bytes) {
   }
 }
 
+void ReferenceOps::Copy(const void* from, void* to, int64_t bytes) {
+  if (bytes > 0) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+}
+
 Weight ReferenceOps::AddWeight(const WeightSource& source) {
   const TensorView& data = source.data;
   CHECK(data.dtype() == DType::kF32 || data.dtype() == DType::kF16 || data.dtype() == DType::kBF16)

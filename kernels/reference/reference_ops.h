@@ -18,6 +18,7 @@ class ReferenceOps : public Ops {
   StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   void Upload(const void* host, void* device, int64_t bytes) override;
   void Download(const void* device, void* host, int64_t bytes) override;
+  void Copy(const void* from, void* to, int64_t bytes) override;
   Weight AddWeight(const WeightSource& source) override;
   int64_t WeightBytesRead() const override { return weight_bytes_read_; }
 

@@ -125,7 +125,7 @@ TEST(EngineCore, EndsARunningRequestAtItsDeadline) {
 
 TEST(EngineCore, TimesTheQueueTheFirstTokenAndTheDecode) {
   DrivenEngine engine({.limits = {.max_step_tokens = 16, .max_running = 1, .block_tokens = 4}});
-  engine.Add(GreedyRequest(Prompt(5), 1));
+  engine.Add(GreedyRequest({9, 9, 9, 9, 9}, 1));
   const auto sink = engine.Add(GreedyRequest(Prompt(20), 3));
 
   // The first ends in step 1; the second takes two steps for its prompt and two more for its other

@@ -9,22 +9,30 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr SchedulerLimits kLimits{.max_step_tokens = 10, .max_running = 4, .block_tokens = 4};
+// Growth without end: a request is admitted when its whole length is free.
+constexpr SchedulerLimits kLimits{
+    .max_step_tokens = 10, .max_running = 4, .block_tokens = 4, .growth_tokens = 1000};
 
 ScheduledRequest Waiting(uint64_t id, int32_t prompt_tokens, int32_t max_total_tokens) {
-  return {.id = RequestId{id}, .known_tokens = prompt_tokens, .max_total_tokens = max_total_tokens};
+  return {
+      .id = RequestId{id},
+      .arrival = id,
+      .known_tokens = prompt_tokens,
+      .max_total_tokens = max_total_tokens};
 }
 
-// A request that holds exactly the blocks of its computed tokens.
+// A request that holds exactly the blocks of its computed tokens, all by itself.
 ScheduledRequest Running(
     uint64_t id, int32_t known_tokens, int32_t computed_tokens, int32_t max_total_tokens
 ) {
   return {
       .id = RequestId{id},
+      .arrival = id,
       .known_tokens = known_tokens,
       .computed_tokens = computed_tokens,
       .blocks_held = BlocksFor(computed_tokens, kLimits.block_tokens),
-      .max_total_tokens = max_total_tokens};
+      .max_total_tokens = max_total_tokens,
+      .returnable_blocks = BlocksFor(computed_tokens, kLimits.block_tokens)};
 }
 
 std::string PlanOf(const SchedulerState& state) {
@@ -130,6 +138,111 @@ TEST(Scheduler, AdmitsNobodyIntoAStepThatIsFull) {
       .waiting = {Waiting(2, 3, 4)}, .running = {Running(1, 30, 0, 32)}, .available_blocks = 20};
 
   EXPECT_EQ(PlanOf(state), "slices=[1:0+10 new_blocks=3] admitted=[] preempted=[]");
+}
+
+TEST(Scheduler, PreemptsTheLastInRunningOrderWhenTheBlocksRunOut) {
+  const SchedulerState state{
+      .waiting = {Waiting(4, 1, 4)},
+      .running = {Running(1, 9, 8, 16), Running(2, 13, 12, 16), Running(3, 7, 6, 16)},
+      .available_blocks = 1};
+
+  // 1 takes the last block; 2 needs one too, and 3 gives two back.
+  EXPECT_EQ(
+      PlanOf(state),
+      "slices=[1:8+1 new_blocks=1 samples, 2:12+1 new_blocks=1 samples] admitted=[] preempted=[3]"
+  );
+}
+
+TEST(Scheduler, NeverPreemptsTheOldestEvenWhenItIsLastInRunningOrder) {
+  const SchedulerState state{
+      .running = {Running(5, 5, 4, 16), Running(6, 5, 4, 16), Running(2, 9, 8, 16)},
+      .available_blocks = 0};
+
+  // The oldest is served first, from the last but itself; 5 takes the place of nobody and waits.
+  EXPECT_EQ(PlanOf(state), "slices=[2:8+1 new_blocks=1 samples] admitted=[] preempted=[6]");
+}
+
+TEST(Scheduler, GivesTheLastWhatIsLeftInsteadOfPreemptingIt) {
+  const SchedulerState state{
+      .running = {Running(1, 7, 6, 16), Running(2, 16, 4, 20)}, .available_blocks = 1};
+
+  EXPECT_EQ(PlanOf(state), "slices=[1:6+1 samples, 2:4+4 new_blocks=1] admitted=[] preempted=[]");
+}
+
+TEST(Scheduler, PreemptsAllButTheOldestIfItMust) {
+  const SchedulerState state{
+      .running = {Running(1, 18, 8, 32), Running(2, 5, 4, 16), Running(3, 5, 4, 16)},
+      .available_blocks = 0};
+
+  EXPECT_EQ(PlanOf(state), "slices=[1:8+8 new_blocks=2] admitted=[] preempted=[3 2]");
+}
+
+TEST(Scheduler, CountsOnlyTheBlocksThatAPreemptedRequestDoesNotShare) {
+  ScheduledRequest sharing = Running(3, 9, 8, 16);
+  sharing.returnable_blocks = 0;
+  const SchedulerState state{
+      .running = {Running(1, 9, 8, 16), Running(2, 5, 4, 16), sharing}, .available_blocks = 0};
+
+  EXPECT_EQ(PlanOf(state), "slices=[1:8+1 new_blocks=1 samples] admitted=[] preempted=[3 2]");
+}
+
+TEST(Scheduler, AdmitsWhileEveryRunningRequestCanGrow) {
+  const Scheduler scheduler(
+      {.max_step_tokens = 10, .max_running = 4, .block_tokens = 4, .growth_tokens = 4}
+  );
+  // 1 needs one block for its next four tokens, 2 needs two, and 3 two more.
+  SchedulerState state{
+      .waiting = {Waiting(2, 4, 400), Waiting(3, 4, 400)},
+      .running = {Running(1, 8, 7, 400)},
+      .available_blocks = 5};
+
+  EXPECT_THAT(scheduler.Plan(state).admitted, ElementsAre(RequestId{2}, RequestId{3}));
+
+  state.available_blocks = 4;
+  EXPECT_THAT(scheduler.Plan(state).admitted, ElementsAre(RequestId{2}));
+}
+
+TEST(Scheduler, AdmitsOneAloneWithoutRoomToGrow) {
+  const Scheduler scheduler(
+      {.max_step_tokens = 10, .max_running = 4, .block_tokens = 4, .growth_tokens = 100}
+  );
+  const SchedulerState state{
+      .waiting = {Waiting(1, 4, 8), Waiting(2, 4, 8)}, .available_blocks = 2};
+
+  EXPECT_THAT(scheduler.Plan(state).admitted, ElementsAre(RequestId{1}));
+}
+
+TEST(Scheduler, StartsBehindACachedPrefixAndTakesItsBlocksFromTheAvailableOnes) {
+  ScheduledRequest cached = Waiting(1, 11, 16);
+  cached.computed_tokens = 8;
+  cached.blocks_held = 2;
+  cached.returnable_blocks = 2;
+
+  EXPECT_EQ(
+      PlanOf({.waiting = {cached}, .available_blocks = 4}),
+      "slices=[1:8+3 new_blocks=1 samples] admitted=[1] preempted=[]"
+  );
+}
+
+TEST(Scheduler, AllocatesABlockForTheCopyOfASharedOne) {
+  ScheduledRequest cached = Waiting(1, 8, 12);
+  cached.computed_tokens = 7;
+  cached.blocks_held = 2;
+  cached.copies_block = true;
+
+  EXPECT_EQ(
+      PlanOf({.waiting = {cached}, .available_blocks = 4}),
+      "slices=[1:7+1 new_blocks=1 samples] admitted=[1] preempted=[]"
+  );
+}
+
+TEST(Scheduler, CountsEverySlotOfARequestThatWillFork) {
+  ScheduledRequest forking = Waiting(1, 2, 4);
+  forking.slots = 3;
+  const SchedulerState state{
+      .waiting = {forking, Waiting(2, 2, 4), Waiting(3, 2, 4)}, .available_blocks = 100};
+
+  EXPECT_THAT(Scheduler(kLimits).Plan(state).admitted, ElementsAre(RequestId{1}, RequestId{2}));
 }
 
 TEST(Scheduler, ReusesThePlanItIsGiven) {
