@@ -157,16 +157,19 @@ struct ActivateArgs {
 };
 
 // One row of SelectTokens. Applied in this order: repetition penalty, presence and frequency
-// penalty, bias, then (when temperature > 0) temperature, top_k, top_p, min_p, and one draw; when
-// temperature is 0 the largest, lowest id first. top_k, top_p and min_p each act on the
-// renormalised distribution that the one before left; ties go to the lowest id. top_p keeps the
-// smallest set, by falling probability, that sums to it; min_p what is at least min_p times the
-// largest.
+// penalty, bias, allowed ids, then (when temperature > 0) temperature, top_k, top_p, min_p,
+// typical_p, and one draw; when temperature is 0 the largest, lowest id first. top_k, top_p, min_p
+// and typical_p each act on the renormalised distribution that the one before left; ties go to the
+// lowest id. top_p keeps the smallest set, by falling probability, that sums to it; min_p what is
+// at least min_p times the largest; typical_p (Meister et al. 2022, "Locally typical sampling") the
+// smallest set that sums to it, by rising distance of -log(probability) from its mean, the entropy
+// of the distribution.
 struct SelectTokensRow {
   float temperature = 0;  // >= 0
   int32_t top_k = 0;      // 0: all
   float top_p = 1;        // (0, 1]
   float min_p = 0;        // [0, 1]
+  float typical_p = 1;    // (0, 1]; 1: all
   // > 0; logits of seen tokens are divided by it if positive, else multiplied
   float repetition_penalty = 1;
   float presence_penalty = 0;   // subtracted once from each token that was generated
@@ -178,20 +181,28 @@ struct SelectTokensRow {
   int32_t history_end = 0;
   int32_t bias_begin = 0;  // this row's part of bias_*
   int32_t bias_end = 0;
+  int32_t allowed_begin = 0;  // this row's part of allowed_ids; empty: every token is allowed
+  int32_t allowed_end = 0;
   int32_t top_logprobs = 0;  // how many of top_ids and top_logprobs to fill
 };
 struct SelectTokensArgs {
   TensorView logits;                      // float32 [rows, vocabulary]; overwritten
-  const SelectTokensRow* rows = nullptr;  // host memory, as are the next four; [logits rows]
+  const SelectTokensRow* rows = nullptr;  // host memory, as are the next five; [logits rows]
   const int32_t* history_ids = nullptr;   // distinct token ids seen in prompt or output
   const int32_t* history_output_counts = nullptr;  // how often generated; 0: only in the prompt
-  const int32_t* bias_ids = nullptr;
-  const float* bias_values = nullptr;  // added; -infinity forbids
+  const int32_t* bias_ids = nullptr;               // a token may stand here more than once
+  const float* bias_values = nullptr;              // added; -infinity forbids
+  // Each row's part ascends without repetition; every token that is not in it is forbidden.
+  const int32_t* allowed_ids = nullptr;
 };
+// What SelectTokens gives in place of a token id.
+inline constexpr int32_t kLogitsNotFinite = -1;
+inline constexpr int32_t kEveryTokenForbidden = -2;
 // Host memory; everything has one entry for each row.
 struct SelectedTokens {
-  // -1, and nothing else is written for the row, when its raw logits hold a NaN or an infinity (of
-  // either sign) or its bias forbids every token.
+  // kLogitsNotFinite when the raw logits hold a NaN or an infinity of either sign; otherwise
+  // kEveryTokenForbidden when bias and allowed ids leave no token. Nothing else is written for such
+  // a row.
   int32_t* ids = nullptr;
   // Log-softmax of the raw logits, before penalties, bias and temperature; null when no row wants
   // any.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/check.h"
 
@@ -23,6 +24,10 @@ bool RanksAbove(const Candidate& a, const Candidate& b) {
 // For the heap functions of the standard library, whose front is the largest.
 bool RanksBelow(const Candidate& a, const Candidate& b) {
   return RanksAbove(b, a);
+}
+
+bool IsLessTypical(const Candidate& a, const Candidate& b) {
+  return a.atypicality > b.atypicality || (a.atypicality == b.atypicality && a.id > b.id);
 }
 
 void Renormalise(std::vector<Candidate>& candidates) {
@@ -49,14 +54,15 @@ void KeepTopK(size_t top_k, std::vector<Candidate>& candidates) {
   Renormalise(candidates);
 }
 
-// The smallest set, by falling probability, that holds at least top_p. A heap gives up its largest
-// one by one, so the long tail is never sorted.
-void KeepTopP(double top_p, std::vector<Candidate>& candidates) {
-  std::make_heap(candidates.begin(), candidates.end(), RanksBelow);
+// The smallest set that holds at least `share` of the probability, the last in `order` first. A
+// heap gives up its largest one by one, so the long tail is never sorted.
+template <typename Order>
+void KeepShare(double share, Order order, std::vector<Candidate>& candidates) {
+  std::make_heap(candidates.begin(), candidates.end(), order);
   auto heap_end = candidates.end();
   double sum = 0;
-  while (heap_end != candidates.begin() && sum < top_p) {
-    std::pop_heap(candidates.begin(), heap_end, RanksBelow);
+  while (heap_end != candidates.begin() && sum < share) {
+    std::pop_heap(candidates.begin(), heap_end, order);
     --heap_end;
     sum += heap_end->probability;
   }
@@ -74,6 +80,31 @@ void KeepMinP(double min_p, std::vector<Candidate>& candidates) {
     return candidate.probability < min_p * largest;
   });
   Renormalise(candidates);
+}
+
+void KeepTypicalP(double typical_p, std::vector<Candidate>& candidates) {
+  double entropy = 0;
+  for (const Candidate& candidate : candidates) {
+    // What underflowed to zero adds nothing: p log p falls to zero with p.
+    if (candidate.probability > 0) {
+      entropy -= candidate.probability * std::log(candidate.probability);
+    }
+  }
+  for (Candidate& candidate : candidates) {
+    candidate.atypicality = std::abs(-std::log(candidate.probability) - entropy);
+  }
+  KeepShare(typical_p, IsLessTypical, candidates);
+}
+
+void ForbidAllBut(std::span<const int32_t> allowed, int64_t vocabulary, float* logits) {
+  int64_t next = 0;
+  for (const int32_t id : allowed) {
+    CHECK(id >= next && id < vocabulary)
+        << "allowed id " << id << " after " << next - 1 << "; vocabulary " << vocabulary;
+    std::fill(logits + next, logits + id, kForbidden);
+    next = int64_t{id} + 1;
+  }
+  std::fill(logits + next, logits + vocabulary, kForbidden);
 }
 
 }  // namespace
@@ -101,6 +132,12 @@ void ApplyPenaltiesAndBias(
     const bool forbidden = bias == kForbidden || logits[id] == kForbidden;
     logits[id] = forbidden ? kForbidden : Saturated(logits[id] + bias);
   }
+  if (row.allowed_begin < row.allowed_end) {
+    const std::span allowed(
+        args.allowed_ids + row.allowed_begin, args.allowed_ids + row.allowed_end
+    );
+    ForbidAllBut(allowed, vocabulary, logits);
+  }
 }
 
 void SamplingDistribution(
@@ -127,10 +164,13 @@ void SamplingDistribution(
     KeepTopK(static_cast<size_t>(row.top_k), candidates);
   }
   if (row.top_p < 1) {
-    KeepTopP(row.top_p, candidates);
+    KeepShare(row.top_p, RanksBelow, candidates);
   }
   if (row.min_p > 0) {
     KeepMinP(row.min_p, candidates);
+  }
+  if (row.typical_p < 1) {
+    KeepTypicalP(row.typical_p, candidates);
   }
 }
 

@@ -12,18 +12,20 @@ struct Candidate {
   int32_t id = 0;
   float logit = 0;         // after penalties and bias, before temperature
   double probability = 0;  // among the candidates that are left; they sum to one
+  double atypicality = 0;  // scratch of typical_p
 };
 
-// Repetition, presence and frequency penalty, then bias, on one row of logits in place. Saturates
-// at the largest finite float: afterwards only a forbidden token (bias -infinity) is infinite.
-// Requires: finite logits.
+// Repetition, presence and frequency penalty, bias, then allowed ids, on one row of logits in
+// place. Saturates at the largest finite float: afterwards only a forbidden token (bias -infinity,
+// or not allowed) is infinite. Requires: finite logits.
 void ApplyPenaltiesAndBias(
     const SelectTokensArgs& args, const SelectTokensRow& row, int64_t vocabulary, float* logits
 );
 
-// Fills `candidates` with what temperature, top_k, top_p and min_p leave, by ascending id. Each of
-// them acts on the renormalised distribution that the one before it left. In double. Empty when
-// every token is forbidden. Requires: row.temperature > 0; no NaN and no +infinity in the logits.
+// Fills `candidates` with what temperature, top_k, top_p, min_p and typical_p leave, by ascending
+// id. Each of them acts on the renormalised distribution that the one before it left. In double.
+// Empty when every token is forbidden. Requires: row.temperature > 0; no NaN and no +infinity in
+// the logits.
 void SamplingDistribution(
     const SelectTokensRow& row,
     const float* logits,

@@ -19,6 +19,7 @@ void CheckRow(const SelectTokensRow& row, const SelectedTokens& out) {
   CHECK(row.top_k >= 0) << "top_k " << row.top_k;
   CHECK(row.top_p > 0 && row.top_p <= 1) << "top_p " << row.top_p;
   CHECK(row.min_p >= 0 && row.min_p <= 1) << "min_p " << row.min_p;
+  CHECK(row.typical_p > 0 && row.typical_p <= 1) << "typical_p " << row.typical_p;
   CHECK(row.repetition_penalty > 0 && std::isfinite(row.repetition_penalty))
       << "repetition_penalty " << row.repetition_penalty;
   CHECK(std::isfinite(row.presence_penalty) && std::isfinite(row.frequency_penalty))
@@ -45,7 +46,7 @@ double LogSumExp(const float* logits, int64_t vocabulary) {
 // The lowest id among the largest.
 int32_t LargestLogit(const float* logits, int64_t vocabulary) {
   const float* largest = std::max_element(logits, logits + vocabulary);
-  return *largest == kForbidden ? kNoToken : static_cast<int32_t>(largest - logits);
+  return *largest == kForbidden ? kEveryTokenForbidden : static_cast<int32_t>(largest - logits);
 }
 
 struct TopLogprobs {
@@ -93,22 +94,19 @@ void ReferenceOps::SelectTokens(const SelectTokensArgs& args, const SelectedToke
     const SelectTokensRow& row = args.rows[r];
     CheckRow(row, out);
     const float* raw = args.logits.f32() + r * vocabulary;
-    out.ids[r] = kNoToken;
+    out.ids[r] = kLogitsNotFinite;
     if (!AllFinite(raw, vocabulary)) {
       continue;
     }
     row_scratch_.assign(raw, raw + vocabulary);
     ApplyPenaltiesAndBias(args, row, vocabulary, row_scratch_.data());
     int32_t chosen = LargestLogit(row_scratch_.data(), vocabulary);
-    if (chosen == kNoToken) {
-      continue;
-    }
-    if (row.temperature > 0) {
+    if (chosen != kEveryTokenForbidden && row.temperature > 0) {
       SamplingDistribution(row, row_scratch_.data(), vocabulary, candidates_);
       chosen = Draw(candidates_, UniformDraw(row.seed, row.position));
     }
     out.ids[r] = chosen;
-    if (out.logprobs == nullptr) {
+    if (chosen == kEveryTokenForbidden || out.logprobs == nullptr) {
       continue;
     }
     const double log_sum = LogSumExp(raw, vocabulary);

@@ -122,6 +122,49 @@ TEST(SamplingDistribution, KeepsOnlyTheLargestAtMinPOne) {
   EXPECT_THAT(DistributionOf({.temperature = 1, .min_p = 1}, Tenths()).ids, ElementsAre(1));
 }
 
+// With the tenths the entropy is 1.2799, and -log(probability) is 2.3026, 0.9163, 1.6094
+// and 1.2040: away from the entropy by 1.0227, 0.3636, 0.3296 and 0.0759. The likeliest token is
+// only third.
+TEST(SamplingDistribution, KeepsTheTokensWhoseSurpriseIsNearestToTheEntropyInTypicalP) {
+  const Distribution one = DistributionOf({.temperature = 1, .typical_p = 0.25F}, Tenths());
+  const Distribution two = DistributionOf({.temperature = 1, .typical_p = 0.45F}, Tenths());
+  const Distribution three = DistributionOf({.temperature = 1, .typical_p = 0.6F}, Tenths());
+
+  EXPECT_THAT(one.ids, ElementsAre(3));
+  EXPECT_THAT(two.ids, ElementsAre(2, 3));
+  ExpectProbabilities(two, {2.0 / 5, 3.0 / 5});
+  EXPECT_THAT(three.ids, ElementsAre(1, 2, 3));
+  ExpectProbabilities(three, {4.0 / 9, 2.0 / 9, 3.0 / 9});
+}
+
+TEST(SamplingDistribution, AlwaysKeepsOneTokenInTypicalPAndAllAtOne) {
+  EXPECT_THAT(DistributionOf({.temperature = 1, .typical_p = 1e-9F}, Tenths()).ids, ElementsAre(3));
+  EXPECT_EQ(DistributionOf({.temperature = 1, .typical_p = 1}, Tenths()).ids.size(), 4);
+}
+
+TEST(SamplingDistribution, PrefersTheLowestIdAmongEquallyTypicalTokens) {
+  EXPECT_THAT(
+      DistributionOf({.temperature = 1, .typical_p = 0.5F}, {2, 2, 2, 2}).ids, ElementsAre(0, 1)
+  );
+}
+
+TEST(SamplingDistribution, HoldsTokensOfNoProbabilityForTheLeastTypical) {
+  const Distribution distribution =
+      DistributionOf({.temperature = 1, .typical_p = 0.9F}, {-kLargest, 0, 0, -kInfinity});
+
+  EXPECT_THAT(distribution.ids, ElementsAre(1, 2));
+  ExpectProbabilities(distribution, {0.5, 0.5});
+}
+
+TEST(SamplingDistribution, MeasuresTypicalPOnWhatMinPLeft) {
+  // min_p leaves 4/7 and 3/7; their entropy is 0.6829, -log(4/7) 0.5596 and -log(3/7) 0.8473, so
+  // the likelier is the more typical now.
+  const Distribution distribution =
+      DistributionOf({.temperature = 1, .min_p = 0.6F, .typical_p = 0.25F}, Tenths());
+
+  EXPECT_THAT(distribution.ids, ElementsAre(1));
+}
+
 TEST(SamplingDistribution, MeasuresTopPOnWhatTopKLeft) {
   // After top_k = 2 token 1 has 4/7 > 0.5 of what is left, but only 0.4 of the whole.
   const Distribution distribution =
@@ -178,8 +221,10 @@ class Penalties : public testing::Test {
     args.history_output_counts = history_counts_.data();
     args.bias_ids = bias_ids_.data();
     args.bias_values = bias_values_.data();
+    args.allowed_ids = allowed_ids_.data();
     row.history_end = static_cast<int32_t>(history_ids_.size());
     row.bias_end = static_cast<int32_t>(bias_ids_.size());
+    row.allowed_end = static_cast<int32_t>(allowed_ids_.size());
     ApplyPenaltiesAndBias(args, row, static_cast<int64_t>(logits.size()), logits.data());
     return logits;
   }
@@ -188,6 +233,7 @@ class Penalties : public testing::Test {
   std::vector<int32_t> history_counts_;
   std::vector<int32_t> bias_ids_;
   std::vector<float> bias_values_;
+  std::vector<int32_t> allowed_ids_;
 };
 
 TEST_F(Penalties, RepetitionDividesPositiveAndMultipliesNegativeLogitsOfSeenTokens) {
@@ -247,6 +293,22 @@ TEST_F(Penalties, BiasOfMinusInfinityForbidsForGood) {
   bias_values_ = {-kInfinity, kInfinity};
 
   EXPECT_THAT(Penalised({}, {1, 1}), ElementsAre(-kInfinity, 1));
+}
+
+TEST_F(Penalties, AllowedIdsForbidEveryOtherToken) {
+  allowed_ids_ = {1, 2, 4};
+
+  EXPECT_THAT(
+      Penalised({}, {1, 2, 3, 4, 5, 6}), ElementsAre(-kInfinity, 2, 3, -kInfinity, 5, -kInfinity)
+  );
+}
+
+TEST_F(Penalties, AllowedIdsDoNotBringBackWhatTheBiasForbids) {
+  bias_ids_ = {0};
+  bias_values_ = {-kInfinity};
+  allowed_ids_ = {0, 2};
+
+  EXPECT_THAT(Penalised({}, {1, 2, 3}), ElementsAre(-kInfinity, -kInfinity, 3));
 }
 
 TEST_F(Penalties, SaturateInsteadOfOverflowing) {
