@@ -61,7 +61,10 @@ class HuggingFaceTokenizer final : public Tokenizer {
     return pipeline_.added_tokens.NormalizedSpelling(id).value_or(pipeline_.vocabulary.Piece(id));
   }
   Status AppendRaw(
-      std::string_view text, bool is_text_start, bool parse_special, std::vector<int32_t>& ids
+      std::string_view text,
+      bool is_text_start,
+      const EncodeOptions& options,
+      std::vector<int32_t>& ids
   ) const;
 
   Pipeline pipeline_;
@@ -84,18 +87,22 @@ StatusOr<std::vector<int32_t>> HuggingFaceTokenizer::Encode(
       continue;
     }
     const bool is_text_start = piece.text.data() == text.data();
-    RETURN_IF_ERROR(AppendRaw(piece.text, is_text_start, options.parse_special, ids));
+    RETURN_IF_ERROR(AppendRaw(piece.text, is_text_start, options, ids));
   }
   return ids;
 }
 
 // A stretch without any of the tokens that are looked for before normalization.
 Status HuggingFaceTokenizer::AppendRaw(
-    std::string_view text, bool is_text_start, bool parse_special, std::vector<int32_t>& ids
+    std::string_view text,
+    bool is_text_start,
+    const EncodeOptions& options,
+    std::vector<int32_t>& ids
 ) const {
-  const std::string normalized = pipeline_.normalizer.Normalize(text);
+  const bool continues = is_text_start && options.continues_text;
+  const std::string normalized = pipeline_.normalizer.Normalize(text, continues);
   for (const AddedTokens::Piece& piece :
-       pipeline_.added_tokens.SplitNormalized(normalized, parse_special)) {
+       pipeline_.added_tokens.SplitNormalized(normalized, options.parse_special)) {
     if (piece.id) {
       ids.push_back(*piece.id);
       continue;
@@ -103,7 +110,11 @@ Status HuggingFaceTokenizer::AppendRaw(
     const bool is_first = is_text_start && piece.text.data() == normalized.data();
     ASSIGN_OR_RETURN(
         const std::vector<PreToken> words,
-        pipeline_.pre_tokenizer.Split({.text = std::string(piece.text), .is_text_start = is_first})
+        pipeline_.pre_tokenizer.Split(
+            {.text = std::string(piece.text),
+             .is_text_start = is_first,
+             .continues = is_first && options.continues_text}
+        )
     );
     for (const PreToken& word : words) {
       pipeline_.model.AppendEncoded(word.text, ids);

@@ -28,7 +28,8 @@ class SplitStep final : public PreTokenizerStep {
       if (begin < end) {
         words.push_back(
             {.text = std::string(text.substr(begin, end - begin)),
-             .is_text_start = token.is_text_start && begin == 0}
+             .is_text_start = token.is_text_start && begin == 0,
+             .continues = token.continues && begin == 0}
         );
       }
     };
@@ -54,10 +55,11 @@ class SplitStep final : public PreTokenizerStep {
 class AddSpaceStep final : public PreTokenizerStep {
  public:
   Status Split(const PreToken& token, std::vector<PreToken>& words) const override {
-    const bool has_space = token.text.starts_with(' ');
+    const bool stays = token.continues || token.text.starts_with(' ');
     words.push_back(
-        {.text = has_space ? token.text : Concat(" ", token.text),
-         .is_text_start = token.is_text_start}
+        {.text = stays ? token.text : Concat(" ", token.text),
+         .is_text_start = token.is_text_start,
+         .continues = token.continues}
     );
     return OkStatus();
   }
@@ -66,7 +68,11 @@ class AddSpaceStep final : public PreTokenizerStep {
 class SpellBytesStep final : public PreTokenizerStep {
  public:
   Status Split(const PreToken& token, std::vector<PreToken>& words) const override {
-    words.push_back({.text = SpellBytes(token.text), .is_text_start = token.is_text_start});
+    words.push_back(
+        {.text = SpellBytes(token.text),
+         .is_text_start = token.is_text_start,
+         .continues = token.continues}
+    );
     return OkStatus();
   }
 };
@@ -86,7 +92,7 @@ class MetaspaceStep final : public PreTokenizerStep {
     }
     const bool may_prepend =
         prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && token.is_text_start);
-    if (may_prepend && !text.starts_with(replacement_)) {
+    if (may_prepend && !token.continues && !text.starts_with(replacement_)) {
       text.insert(0, replacement_);
     }
     size_t begin = 0;
@@ -95,7 +101,8 @@ class MetaspaceStep final : public PreTokenizerStep {
       const size_t end = next == std::string::npos ? text.size() : next;
       words.push_back(
           {.text = text.substr(begin, end - begin),
-           .is_text_start = token.is_text_start && begin == 0}
+           .is_text_start = token.is_text_start && begin == 0,
+           .continues = token.continues && begin == 0}
       );
       begin = end;
     }

@@ -16,6 +16,7 @@ namespace switchyard {
 struct PreToken {
   std::string text;
   bool is_text_start = false;  // nothing precedes it in the text that the user gave
+  bool continues = false;      // goes on where other text ended: no space may be put in front
 };
 
 // One way of splitting text into words.

@@ -109,9 +109,11 @@ SentencePieceNormalizer::Replacement SentencePieceNormalizer::ReplaceFront(
       .consumed_bytes = step.bytes};
 }
 
-std::string SentencePieceNormalizer::Normalize(std::string_view text, const PrefixIndex& verbatim)
-    const {
-  while (remove_extra_whitespaces_ && !text.empty()) {
+std::string SentencePieceNormalizer::Normalize(
+    std::string_view text, Place place, const PrefixIndex& verbatim
+) const {
+  const bool is_start = place == Place::kStart;
+  while (is_start && remove_extra_whitespaces_ && !text.empty()) {
     const Replacement front = ReplaceFront(text, verbatim);
     if (front.text != " ") {
       break;
@@ -124,10 +126,10 @@ std::string SentencePieceNormalizer::Normalize(std::string_view text, const Pref
     return normalized;
   }
   normalized.reserve(text.size() * 2);
-  normalized += add_dummy_prefix_ ? space_ : "";
+  normalized += is_start && add_dummy_prefix_ ? space_ : "";
   // Runs of spaces shrink to one. Starting "behind a space" keeps the first one from doubling the
   // dummy prefix.
-  bool follows_space = remove_extra_whitespaces_;
+  bool follows_space = is_start && remove_extra_whitespaces_;
   while (!text.empty()) {
     Replacement front = ReplaceFront(text, verbatim);
     text.remove_prefix(front.consumed_bytes);

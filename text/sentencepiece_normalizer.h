@@ -22,8 +22,12 @@ class SentencePieceNormalizer {
       const SentencePieceModel& model, const std::string& file_name
   );
 
+  // Whether text comes first or goes on behind other text: then its white space in front is not
+  // trimmed but shrunk to one space, and no other is put there.
+  enum class Place : uint8_t { kStart, kContinuation };
+
   // Strings in `verbatim` pass through unchanged. Requires: text is valid UTF-8.
-  std::string Normalize(std::string_view text, const PrefixIndex& verbatim) const;
+  std::string Normalize(std::string_view text, Place place, const PrefixIndex& verbatim) const;
 
  private:
   struct Replacement {

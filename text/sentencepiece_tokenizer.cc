@@ -19,6 +19,7 @@ namespace switchyard {
 namespace {
 
 using PieceType = SentencePieceModel::PieceType;
+using Place = SentencePieceNormalizer::Place;
 
 std::string SpacesForMetaspaces(std::string_view piece) {
   std::string text;
@@ -70,7 +71,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string BytesOf(const SentencePieceModel::Piece& piece) const;
   std::optional<int32_t> FindControl(const std::string& piece) const;
   void AppendEncoded(
-      std::string_view text, const PrefixIndex& user_defined, std::vector<int32_t>& ids
+      std::string_view text, Place place, const PrefixIndex& user_defined, std::vector<int32_t>& ids
   ) const;
   std::string_view DecodedPiece(int32_t id, bool may_strip, bool& stripped_prefix) const;
 
@@ -140,9 +141,9 @@ std::optional<int32_t> SentencePieceTokenizer::FindControl(const std::string& pi
 }
 
 void SentencePieceTokenizer::AppendEncoded(
-    std::string_view text, const PrefixIndex& user_defined, std::vector<int32_t>& ids
+    std::string_view text, Place place, const PrefixIndex& user_defined, std::vector<int32_t>& ids
 ) const {
-  const std::string normalized = normalizer_.Normalize(text, user_defined);
+  const std::string normalized = normalizer_.Normalize(text, place, user_defined);
   bool follows_unknown = false;
   for (const auto& segment : segmenter_->Split(normalized, user_defined)) {
     const bool is_unknown = Type(segment.id) == PieceType::kUnknown;
@@ -166,8 +167,9 @@ StatusOr<std::vector<int32_t>> SentencePieceTokenizer::Encode(
   if (bos) {
     ids.push_back(*bos);
   }
+  Place place = options.continues_text ? Place::kContinuation : Place::kStart;
   if (!options.parse_special) {
-    AppendEncoded(text, nothing_, ids);
+    AppendEncoded(text, place, nothing_, ids);
     return ids;
   }
   size_t begin = 0;
@@ -177,12 +179,13 @@ StatusOr<std::vector<int32_t>> SentencePieceTokenizer::Encode(
       end += NextUtf8(text.substr(end)).bytes;
       continue;
     }
-    AppendEncoded(text.substr(begin, end - begin), user_defined_, ids);
+    AppendEncoded(text.substr(begin, end - begin), place, user_defined_, ids);
+    place = Place::kStart;
     ids.push_back(match->id);
     end += match->bytes;
     begin = end;
   }
-  AppendEncoded(text.substr(begin), user_defined_, ids);
+  AppendEncoded(text.substr(begin), place, user_defined_, ids);
   return ids;
 }
 

@@ -29,12 +29,12 @@ StatusOr<TextNormalizer> TextNormalizer::Create(const std::optional<JsonField>& 
   return normalizer;
 }
 
-std::string TextNormalizer::Normalize(std::string_view text) const {
+std::string TextNormalizer::Normalize(std::string_view text, bool continues) const {
   std::string normalized(text);
   for (const Step& step : steps_) {
     if (!step.from.empty()) {
       normalized = ReplaceAll(normalized, step.from, step.to);
-    } else if (!normalized.empty()) {
+    } else if (!normalized.empty() && !continues) {
       normalized.insert(0, step.to);
     }
   }

@@ -17,7 +17,8 @@ class TextNormalizer {
   // An absent field normalizes nothing. UNIMPLEMENTED, naming file and field, for all other kinds.
   static StatusOr<TextNormalizer> Create(const std::optional<JsonField>& field);
 
-  std::string Normalize(std::string_view text) const;
+  // A text that `continues` another gets nothing put in front.
+  std::string Normalize(std::string_view text, bool continues = false) const;
 
  private:
   struct Step {

@@ -23,6 +23,9 @@ struct EncodeOptions {
   // control words. Added tokens of a tokenizer.json that are not special, such as runs of spaces,
   // are always recognised.
   bool parse_special = false;
+  // Whether the text goes on where other text ended: a space in front is kept as it is, and none is
+  // put there by a tokenizer that would put one before the first word.
+  bool continues_text = false;
 };
 
 // Text <-> token ids. Immutable after loading and safe to use from any number of threads.

@@ -81,6 +81,20 @@ TEST_P(Conformance, NeverEncodesUserTextAsControlTokens) {
   }
 }
 
+TEST_P(Conformance, PutsNoSpaceIntoTextThatContinuesOther) {
+  for (const std::string text : {"God", " God", "God was", "od was"}) {
+    const auto ids = tokenizer_->Encode(text, {.add_bos = false, .continues_text = true});
+    ASSERT_TRUE(ids.ok()) << Complaint(ids);
+    std::string bytes;
+
+    for (const int32_t id : *ids) {
+      bytes += tokenizer_->TokenBytes(id);
+    }
+
+    EXPECT_EQ(bytes, text);
+  }
+}
+
 TEST_P(Conformance, StreamsEveryTokenAsItsBytes) {
   StreamingDetokenizer detokenizer(*tokenizer_);
   std::string bytes;

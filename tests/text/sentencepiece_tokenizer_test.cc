@@ -68,6 +68,19 @@ TEST(SentencePieceTokenizer, TurnsSpelledControlTokensIntoIdsOnlyWhenAsked) {
   EXPECT_THAT(Encoded(**tokenizer, "</s>", {.parse_special = true}), ElementsAre(2));
 }
 
+TEST(SentencePieceTokenizer, PutsNoMetaspaceInFrontOfTextThatContinuesOther) {
+  const auto tokenizer = LoadPieces(SmallPieces());
+  ASSERT_TRUE(tokenizer.ok()) << Complaint(tokenizer);
+
+  EXPECT_THAT(Encoded(**tokenizer, "ab", {.continues_text = true}), ElementsAre(5));
+  EXPECT_THAT(Encoded(**tokenizer, " ab", {.continues_text = true}), ElementsAre(6, 5));
+  // Only the first stretch continues anything.
+  EXPECT_THAT(
+      Encoded(**tokenizer, "ab</s>b", {.parse_special = true, .continues_text = true}),
+      ElementsAre(5, 2, 6, 4)
+  );
+}
+
 TEST(SentencePieceTokenizer, MatchesUserDefinedPiecesOnlyWhenAsked) {
   const auto tokenizer = LoadPieces(SmallPieces());
   ASSERT_TRUE(tokenizer.ok()) << Complaint(tokenizer);
