@@ -30,6 +30,8 @@ struct EngineLoad {
   int64_t steps_total = 0;
   double computing_seconds_total = 0;    // in the model and the sampler
   double bookkeeping_seconds_total = 0;  // the rest of the steps: planning, blocks, results
+  // Requests that ended because the model's logits held a NaN or an infinity, since the start.
+  int64_t not_finite_logits_total = 0;
 };
 
 // Runs requests through the model: one thread that drains the inbox, plans a step, runs it,

@@ -120,6 +120,7 @@ void EngineCore::CountStep(Clock::duration computing, Clock::duration whole) {
 
 EngineLoad EngineCore::Load() const {
   EngineLoad load = requests_.Load();
+  load.not_finite_logits_total = not_finite_logits_.load(std::memory_order_relaxed);
   load.steps_total = steps_.load(std::memory_order_relaxed);
   load.computing_seconds_total =
       1e-9 * static_cast<double>(computing_ns_.load(std::memory_order_relaxed));
@@ -137,26 +138,12 @@ void EngineCore::Deliver(Clock::time_point now) {
     }
     const Selection selection = runner_->Chosen(row++);
     if (selection.id < 0) {
-      FailSelection(*slice.sequence, now);
+      FailSelection(*slice.sequence, selection, now);
       continue;
     }
     requests_.Computed(slice);
     DeliverToken(*slice.sequence, selection, now);
   }
-}
-
-void EngineCore::FailSelection(Sequence& sequence, Clock::time_point now) {
-  LogWarning("event=no_token_chosen request_id={}", static_cast<uint64_t>(sequence.id));
-  requests_.Quarantine(sequence);
-  FinishWithError(
-      sequence,
-      Internal(
-          "no token can be chosen for position ",
-          sequence.KnownTokens(),
-          ": the model's logits are not finite, or every token is forbidden"
-      ),
-      now
-  );
 }
 
 void EngineCore::DeliverToken(
@@ -190,6 +177,42 @@ void EngineCore::DeliverToken(
   requests_.Finish(sequence, event);
 }
 
+void EngineCore::FailSelection(
+    Sequence& sequence, const Selection& selection, Clock::time_point now
+) {
+  if (selection.id == kEveryTokenForbidden) {
+    FinishWithError(
+        sequence,
+        InvalidArgument(
+            "no token is left to choose after ",
+            sequence.CompletionTokens(),
+            " tokens of the completion: allowed tokens, bad words, n-grams that may not repeat and "
+            "min_tokens, which holds back what ends a completion, forbid all ",
+            model_->config().vocabulary_size,
+            "; loosen one of them"
+        ),
+        now
+    );
+    return;
+  }
+  requests_.Quarantine(sequence);
+  not_finite_logits_.fetch_add(1, std::memory_order_relaxed);
+  LogWarning(
+      "event=logits_not_finite request_id={} position={}",
+      static_cast<uint64_t>(sequence.id),
+      sequence.KnownTokens()
+  );
+  FinishWithError(
+      sequence,
+      Internal(
+          "no token can be chosen for position ",
+          sequence.KnownTokens(),
+          ": the model's logits are not finite; other requests go on"
+      ),
+      now
+  );
+}
+
 void EngineCore::FailSlices(const Status& status) {
   const Clock::time_point now = now_();
   LogError("event=step_failed requests={} status=\"{}\"", work_.slices.size(), MessageOf(status));
@@ -206,12 +229,6 @@ void EngineCore::FinishWithError(Sequence& sequence, Status status, Clock::time_
   event.reason = FinishReason::kError;
   event.status = std::move(status);
   requests_.Finish(sequence, event);
-}
-
-ExpertStatistics EngineCore::ReadExpertStatistics() const {
-  return {
-      .routers = ReadRouterStatistics(*model_),
-      .uptime_seconds = std::chrono::duration<double>(now_() - created_at_).count()};
 }
 
 void EngineCore::LogStep() const {

@@ -63,9 +63,9 @@ class EngineCore {
 
   void Deliver(Clock::time_point now);
   void CountStep(Clock::duration computing, Clock::duration whole);
-  // The sequence's logits are no numbers: it ends, alone, and leaves nothing in the cache.
-  void FailSelection(Sequence& sequence, Clock::time_point now);
   void DeliverToken(Sequence& sequence, const Selection& selection, Clock::time_point now);
+  // Ends a sequence for which the sampler had nothing to choose.
+  void FailSelection(Sequence& sequence, const Selection& selection, Clock::time_point now);
   // Ends the requests of this step, none of which can be trusted any more.
   void FailSlices(const Status& status);
   void FinishWithError(Sequence& sequence, Status status, Clock::time_point now);
@@ -79,6 +79,7 @@ class EngineCore {
   StopChecker stop_checker_;
   ActiveRequests requests_;
   std::unique_ptr<StepRunner> runner_;
+  std::atomic<int64_t> not_finite_logits_ = 0;  // requests; written by the engine thread
 
   // Of the current step; kept for their memory.
   SchedulerState state_;

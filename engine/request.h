@@ -22,12 +22,20 @@ struct SamplingParameters {
   int32_t top_k = 0;
   float top_p = 1;
   float min_p = 0;
+  float typical_p = 1;
   float repetition_penalty = 1;
   float presence_penalty = 0;
   float frequency_penalty = 0;
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> logit_bias = {};  // distinct token ids
-  std::optional<int32_t> top_logprobs = {};                // absent: none wanted
+  // A token that would complete a run of so many tokens that prompt and completion already hold is
+  // forbidden; 0: none is.
+  int32_t no_repeat_ngram_tokens = 0;
+  // The last token of each of these is forbidden where the ones before it end prompt and completion
+  // so far. None is empty.
+  std::vector<std::vector<int32_t>> bad_words = {};
+  std::vector<int32_t> allowed_token_ids = {};  // ascending, distinct; empty: all
+  std::optional<int32_t> top_logprobs = {};     // absent: none wanted
 };
 
 struct StoppingParameters {

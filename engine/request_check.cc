@@ -1,6 +1,7 @@
 #include "engine/request_check.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/scheduler.h"
 
@@ -25,6 +26,21 @@ Status CheckTokenIds(const GenerationRequest& request, int64_t vocabulary_size) 
   }
   for (const auto& entry : request.sampling.logit_bias) {
     RETURN_IF_ERROR(CheckTokenId("logit bias", entry.first, vocabulary_size));
+  }
+  for (const std::vector<int32_t>& word : request.sampling.bad_words) {
+    if (word.empty()) {
+      return InvalidArgument("a bad word has no tokens; leave it out");
+    }
+    for (const int32_t token_id : word) {
+      RETURN_IF_ERROR(CheckTokenId("bad word", token_id, vocabulary_size));
+    }
+  }
+  for (const int32_t token_id : request.sampling.allowed_token_ids) {
+    RETURN_IF_ERROR(CheckTokenId("allowed", token_id, vocabulary_size));
+  }
+  const std::vector<int32_t>& allowed = request.sampling.allowed_token_ids;
+  if (std::ranges::adjacent_find(allowed, std::ranges::greater_equal()) != allowed.end()) {
+    return InvalidArgument("allowed token ids must ascend and be distinct; sort them");
   }
   return OkStatus();
 }

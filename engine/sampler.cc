@@ -14,6 +14,12 @@ constexpr int64_t kReservedHistory = int64_t{1} << 20;
 constexpr size_t kReservedBias = 1 << 14;
 constexpr size_t kReservedTopLogprobs = 32;
 
+// Whether `tokens` end with all of `word` but its last token.
+bool IsAboutToEnd(std::span<const int32_t> word, std::span<const int32_t> tokens) {
+  const std::span<const int32_t> head = word.first(word.size() - 1);
+  return head.size() <= tokens.size() && std::ranges::equal(head, tokens.last(head.size()));
+}
+
 }  // namespace
 
 Sampler::Sampler(Ops& ops, const StopChecker& stop_checker, const Limits& limits)
@@ -44,6 +50,7 @@ void Sampler::Select(TensorView logits, std::span<const Sequence* const> sequenc
   history_output_counts_.clear();
   bias_ids_.clear();
   bias_values_.clear();
+  allowed_ids_.clear();
   max_top_logprobs_ = 0;
   for (const Sequence* sequence : sequences) {
     AddRow(*sequence);
@@ -59,7 +66,8 @@ void Sampler::Select(TensorView logits, std::span<const Sequence* const> sequenc
        .history_ids = history_ids_.data(),
        .history_output_counts = history_output_counts_.data(),
        .bias_ids = bias_ids_.data(),
-       .bias_values = bias_values_.data()},
+       .bias_values = bias_values_.data(),
+       .allowed_ids = allowed_ids_.data()},
       {.ids = chosen_ids_.data(),
        .logprobs = chosen_logprobs_.data(),
        .top_ids = top_ids_.data(),
@@ -85,6 +93,7 @@ void Sampler::AddRow(const Sequence& sequence) {
       .top_k = sampling.top_k,
       .top_p = sampling.top_p,
       .min_p = sampling.min_p,
+      .typical_p = sampling.typical_p,
       .repetition_penalty = sampling.repetition_penalty,
       .presence_penalty = sampling.presence_penalty,
       .frequency_penalty = sampling.frequency_penalty,
@@ -92,14 +101,19 @@ void Sampler::AddRow(const Sequence& sequence) {
       .position = static_cast<uint64_t>(sequence.KnownTokens()),
       .history_begin = static_cast<int32_t>(history_ids_.size()),
       .bias_begin = static_cast<int32_t>(bias_ids_.size()),
+      .allowed_begin = static_cast<int32_t>(allowed_ids_.size()),
       .top_logprobs = std::clamp(sampling.top_logprobs.value_or(0), 0, vocabulary_size_)};
   const std::span<const int32_t> ids = sequence.history.ids();
   const std::span<const int32_t> counts = sequence.history.output_counts();
   history_ids_.insert(history_ids_.end(), ids.begin(), ids.end());
   history_output_counts_.insert(history_output_counts_.end(), counts.begin(), counts.end());
   AddBias(sequence);
+  allowed_ids_.insert(
+      allowed_ids_.end(), sampling.allowed_token_ids.begin(), sampling.allowed_token_ids.end()
+  );
   row.history_end = static_cast<int32_t>(history_ids_.size());
   row.bias_end = static_cast<int32_t>(bias_ids_.size());
+  row.allowed_end = static_cast<int32_t>(allowed_ids_.size());
   rows_.push_back(row);
 }
 
@@ -108,15 +122,28 @@ void Sampler::AddBias(const Sequence& sequence) {
     bias_ids_.push_back(token_id);
     bias_values_.push_back(bias);
   }
-  if (!stop_checker_.MustGoOn(sequence)) {
-    return;
+  const auto forbid = [this](int32_t token_id) { Forbid(token_id); };
+  ForbidEndsOfBadWords(sequence);
+  if (sequence.request.sampling.no_repeat_ngram_tokens > 0) {
+    sequence.ngrams.ForEachRepeat(sequence.tokens, forbid);
   }
-  const auto forbid = [this](int32_t token_id) {
-    bias_ids_.push_back(token_id);
-    bias_values_.push_back(-std::numeric_limits<float>::infinity());
-  };
-  std::ranges::for_each(stop_checker_.EosIds(sequence), forbid);
-  std::ranges::for_each(sequence.request.stopping.stop_token_ids, forbid);
+  if (stop_checker_.MustGoOn(sequence)) {
+    std::ranges::for_each(stop_checker_.EosIds(sequence), forbid);
+    std::ranges::for_each(sequence.request.stopping.stop_token_ids, forbid);
+  }
+}
+
+void Sampler::ForbidEndsOfBadWords(const Sequence& sequence) {
+  for (const std::vector<int32_t>& word : sequence.request.sampling.bad_words) {
+    if (IsAboutToEnd(word, sequence.tokens)) {
+      Forbid(word.back());
+    }
+  }
+}
+
+void Sampler::Forbid(int32_t token_id) {
+  bias_ids_.push_back(token_id);
+  bias_values_.push_back(-std::numeric_limits<float>::infinity());
 }
 
 }  // namespace switchyard

@@ -14,7 +14,7 @@ namespace switchyard {
 
 // The next token of one sequence.
 struct Selection {
-  int32_t id = 0;  // -1: the row's logits were not finite
+  int32_t id = 0;  // or kLogitsNotFinite, or kEveryTokenForbidden
   float logprob = 0;
   std::span<const TokenLogprobValue> top;  // as many as the request asked for
 };
@@ -42,6 +42,8 @@ class Sampler {
  private:
   void AddRow(const Sequence& sequence);
   void AddBias(const Sequence& sequence);
+  void Forbid(int32_t token_id);
+  void ForbidEndsOfBadWords(const Sequence& sequence);
 
   Ops& ops_;
   const StopChecker& stop_checker_;
@@ -52,6 +54,7 @@ class Sampler {
   std::vector<int32_t> history_output_counts_;
   std::vector<int32_t> bias_ids_;
   std::vector<float> bias_values_;
+  std::vector<int32_t> allowed_ids_;
 
   std::vector<int32_t> chosen_ids_;
   std::vector<float> chosen_logprobs_;

@@ -40,6 +40,9 @@ Sequence::Sequence(
   if (has_penalties) {
     history.Start(tokens, max_total_tokens - prompt_tokens);
   }
+  if (request.sampling.no_repeat_ngram_tokens > 0) {
+    ngrams.Start(request.sampling.no_repeat_ngram_tokens, tokens, max_total_tokens);
+  }
 }
 
 FinishEvent Sequence::Finish(Clock::time_point now) const {
@@ -60,6 +63,9 @@ void Sequence::Append(int32_t token_id) {
   tokens.push_back(token_id);
   if (has_penalties) {
     history.AddOutputToken(token_id);
+  }
+  if (request.sampling.no_repeat_ngram_tokens > 0) {
+    ngrams.AddLast(tokens);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/block_id.h"
+#include "engine/ngram_index.h"
 #include "engine/prefix_index.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
@@ -47,6 +48,7 @@ struct Sequence {
   int32_t cached_prompt_tokens = 0;  // found in the cache when first admitted
   bool has_penalties;
   TokenHistory history;     // empty unless has_penalties
+  NgramIndex ngrams;        // empty unless no_repeat_ngram_tokens is set
   bool is_warm_up = false;  // its routing counts as warm-up
 
   Clock::time_point submitted_at;

@@ -26,11 +26,19 @@ GenerationRequest VariedRequest(int32_t number) {
   sampling.top_k = number % 3 == 0 ? 0 : 3 + number;
   sampling.top_p = number % 2 == 0 ? 1 : 0.9F;
   sampling.min_p = number % 5 == 1 ? 0.02F : 0;
+  sampling.typical_p = number % 3 == 2 ? 0.8F : 1;
   sampling.repetition_penalty = number % 3 == 1 ? 1.3F : 1;
   sampling.presence_penalty = number % 4 == 2 ? 0.5F : 0;
   sampling.frequency_penalty = number % 4 == 3 ? 0.25F : 0;
   sampling.seed = static_cast<uint64_t>(number) * 1000003;
   sampling.logit_bias = {{number, 1.5F}};
+  sampling.no_repeat_ngram_tokens = number % 4;
+  sampling.bad_words = {{number + 20}, {number + 40, number + 41}};
+  if (number % 5 == 3) {
+    for (int32_t id = number % 2; id < 61; id += 2) {
+      sampling.allowed_token_ids.push_back(id);
+    }
+  }
   sampling.top_logprobs = number % 3;
   request.stopping.max_tokens = 3 + (number * 5) % 23;
   request.stopping.min_tokens = number % 6;

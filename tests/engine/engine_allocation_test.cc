@@ -60,8 +60,17 @@ TEST_P(EngineAllocation, AllocatesNothingInAHundredDecodeSteps) {
   sampled.sampling.repetition_penalty = 1.2F;
   sampled.sampling.top_logprobs = 3;
   sampled.stopping.min_tokens = 140;
+  GenerationRequest restricted = GreedyRequest({8, 9}, 150);
+  restricted.sampling.temperature = 1;
+  restricted.sampling.typical_p = 0.9F;
+  restricted.sampling.no_repeat_ngram_tokens = 3;
+  restricted.sampling.bad_words = {{7}, {8, 9}};
+  for (int32_t id = 0; id < 40; ++id) {
+    restricted.sampling.allowed_token_ids.push_back(id);
+  }
   AddQuiet(engine, 1, GreedyRequest({1, 2, 3, 4}, 150));
   AddQuiet(engine, 2, std::move(sampled));
+  AddQuiet(engine, 3, std::move(restricted));
   for (int step = 0; step < 10; ++step) {
     ASSERT_TRUE(engine.core().Step());
   }

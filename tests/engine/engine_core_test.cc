@@ -144,6 +144,32 @@ TEST(EngineCore, EndsOnlyTheRequestWhoseLogitsAreNotFinite) {
   EXPECT_THAT(poisoned->tokens, SizeIs(0));
   EXPECT_EQ(sink->tokens, expected->tokens);
   EXPECT_TRUE(engine.all_blocks_are_free());
+  EXPECT_EQ(engine.core().Load().not_finite_logits_total, 1);
+}
+
+TEST(EngineCore, EndsOnlyTheRequestThatForbidsEveryToken) {
+  DrivenEngine engine({});
+  GenerationRequest impossible = GreedyRequest(Prompt(5), 9);
+  impossible.sampling.allowed_token_ids = {7, 8};
+  impossible.sampling.no_repeat_ngram_tokens = 2;
+  impossible.sampling.bad_words = {{8}};
+
+  const auto sink = engine.Add(std::move(impossible));
+  const auto neighbour = engine.Add(GreedyRequest(Prompt(9), 8));
+  engine.RunAll();
+
+  // 7 and 7 may come; a third would be the pair 7 7 for the second time.
+  EXPECT_THAT(sink->tokens, ElementsAre(7, 7));
+  ASSERT_TRUE(sink->finished.has_value());
+  EXPECT_EQ(sink->finished->reason, FinishReason::kError);
+  EXPECT_EQ(sink->finished->status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      MessageOf(sink->finished->status),
+      HasSubstr("no token is left to choose after 2 tokens of the completion")
+  );
+  EXPECT_EQ(neighbour->tokens, GreedyTokens(Prompt(9), 8));
+  EXPECT_TRUE(engine.all_blocks_are_free());
+  EXPECT_EQ(engine.core().Load().not_finite_logits_total, 0);
 }
 
 TEST(EngineCore, ReadsNothingFromABlockThatAPoisonedRequestHeld) {

@@ -64,12 +64,31 @@ TEST(RequestCheck, RefusesTokensOutOfTheVocabularyWhereverTheyStand) {
   stop.stopping.stop_token_ids = {0, -1};
   GenerationRequest bias = Request(3, 1);
   bias.sampling.logit_bias = {{60, 1.0F}, {99, 1.0F}};
+  GenerationRequest bad_word = Request(3, 1);
+  bad_word.sampling.bad_words = {{60, 0}, {0, 61}};
+  GenerationRequest allowed = Request(3, 1);
+  allowed.sampling.allowed_token_ids = {-1, 60};
 
   EXPECT_THAT(
       Refusal(prompt), HasSubstr("prompt token id 61 is not in the vocabulary; use 0 to 60")
   );
   EXPECT_THAT(Refusal(stop), HasSubstr("stop token id -1"));
   EXPECT_THAT(Refusal(bias), HasSubstr("logit bias token id 99"));
+  EXPECT_THAT(Refusal(bad_word), HasSubstr("bad word token id 61"));
+  EXPECT_THAT(Refusal(allowed), HasSubstr("allowed token id -1"));
+}
+
+TEST(RequestCheck, RefusesListsThatTheSamplerCannotUse) {
+  GenerationRequest empty_word = Request(3, 1);
+  empty_word.sampling.bad_words = {{1}, {}};
+  GenerationRequest falling = Request(3, 1);
+  falling.sampling.allowed_token_ids = {2, 1};
+  GenerationRequest repeated = Request(3, 1);
+  repeated.sampling.allowed_token_ids = {1, 1};
+
+  EXPECT_THAT(Refusal(empty_word), HasSubstr("a bad word has no tokens"));
+  EXPECT_THAT(Refusal(falling), HasSubstr("must ascend"));
+  EXPECT_THAT(Refusal(repeated), HasSubstr("must ascend"));
 }
 
 }  // namespace

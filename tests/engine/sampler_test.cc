@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/backend.h"
 #include "tests/engine/make_sequence.h"
@@ -154,13 +155,101 @@ TEST_F(SamplerTest, DrawsByLengthAndSeedAndNotByRow) {
   EXPECT_THAT(spec.generated, ::testing::Contains(::testing::Ne(spec.generated[0])));
 }
 
+TEST_F(SamplerTest, HandsTypicalPOn) {
+  // Probabilities 0.1, 0.4, 0.2, 0.3 and 0: nearest to the entropy is token 3, then 2.
+  SequenceSpec spec{.prompt = {0}, .stopping = {.max_tokens = 99}};
+  spec.sampling.typical_p = 0.25F;
+  for (int32_t length = 0; length < 20; ++length) {
+    Select({0, std::log(4.0F), std::log(2.0F), std::log(3.0F), -1000}, {MakeSequence(spec).get()});
+
+    EXPECT_EQ(sampler_.Chosen(0).id, 3);
+    spec.generated.push_back(0);
+  }
+}
+
+TEST_F(SamplerTest, ForbidsATokenThatWouldRepeatAnNgramOfPromptAndCompletion) {
+  SequenceSpec spec{
+      .prompt = {0, 2},
+      .generated = {3, 4, 0},
+      .sampling = Greedy(),
+      .stopping = {.max_tokens = 9}};
+  spec.sampling.no_repeat_ngram_tokens = 2;
+  const std::vector<float> logits = {0, 1, 5, 2, 3};
+
+  // 0 2 is there already, at the start of the prompt.
+  Select(logits, {MakeSequence(spec).get()});
+
+  EXPECT_EQ(sampler_.Chosen(0).id, 4);
+
+  // With 0 4, 4 0 and 0 4 forbids 2 and 4 behind a third 0.
+  spec.generated = {3, 4, 0, 4, 4, 0};
+  Select(logits, {MakeSequence(spec).get()});
+
+  EXPECT_EQ(sampler_.Chosen(0).id, 3);
+
+  spec.sampling.no_repeat_ngram_tokens = 3;
+  Select(logits, {MakeSequence(spec).get()});
+
+  EXPECT_EQ(sampler_.Chosen(0).id, 2) << "4 0 was followed by 4 only";
+}
+
+TEST_F(SamplerTest, ForbidsTheLastTokenOfABadWordWhereTheOthersStand) {
+  SequenceSpec spec{
+      .prompt = {4}, .generated = {3}, .sampling = Greedy(), .stopping = {.max_tokens = 9}};
+  const std::vector<float> logits = {0, 1, 5, 2, 3};
+  const auto chosen_with = [&](std::vector<std::vector<int32_t>> bad_words) {
+    spec.sampling.bad_words = std::move(bad_words);
+    Select(logits, {MakeSequence(spec).get()});
+    return sampler_.Chosen(0).id;
+  };
+
+  EXPECT_EQ(chosen_with({{2}}), 4) << "a word of one token, always";
+  EXPECT_EQ(chosen_with({{3, 2}}), 4);
+  EXPECT_EQ(chosen_with({{4, 3, 2}}), 4) << "the prompt's 4 counts too";
+  EXPECT_EQ(chosen_with({{4, 2}}), 2) << "4 is not the last token";
+  EXPECT_EQ(chosen_with({{0, 4, 3, 2}}), 2) << "more tokens than there are";
+  EXPECT_EQ(chosen_with({{0, 2}, {2}, {3, 4}}), 3);
+}
+
+TEST_F(SamplerTest, ChoosesOnlyAllowedTokensInTheRowThatSaysSo) {
+  SamplingParameters sampling = Greedy();
+  sampling.allowed_token_ids = {0, 3};
+  const auto restricted = MakeSequence({.prompt = {0}, .sampling = sampling});
+  const auto plain = MakeSequence({.prompt = {0}, .sampling = Greedy()});
+
+  Select(
+      {0, 1, 5, 2, 3, 0, 1, 5, 2, 3, 0, 1, 5, 2, 3},
+      {restricted.get(), plain.get(), restricted.get()}
+  );
+
+  EXPECT_EQ(sampler_.Chosen(0).id, 3);
+  EXPECT_EQ(sampler_.Chosen(1).id, 2);
+  EXPECT_EQ(sampler_.Chosen(2).id, 3);
+}
+
+TEST_F(SamplerTest, TellsARowWithoutAnyTokenLeftFromOneThatIsNotFinite) {
+  SamplingParameters sampling = Greedy();
+  sampling.allowed_token_ids = {1, 3};
+  sampling.bad_words = {{3}};
+  // The only token left is the end of the sequence, which min_tokens holds back.
+  const auto impossible = MakeSequence(
+      {.prompt = {0}, .sampling = sampling, .stopping = {.max_tokens = 9, .min_tokens = 1}}
+  );
+  const auto possible = MakeSequence({.prompt = {0}, .sampling = sampling});
+
+  Select({0, 1, 5, 2, 3, 0, 1, 5, 2, 3}, {impossible.get(), possible.get()});
+
+  EXPECT_EQ(sampler_.Chosen(0).id, kEveryTokenForbidden);
+  EXPECT_EQ(sampler_.Chosen(1).id, 1);
+}
+
 TEST_F(SamplerTest, MarksARowThatIsNotFiniteAndNoOther) {
   const auto a = MakeSequence({.prompt = {0}, .sampling = Greedy()});
   const auto b = MakeSequence({.prompt = {0}, .sampling = Greedy()});
 
   Select({0, kNan, 5, 2, 3, 0, 1, 5, 2, 3}, {a.get(), b.get()});
 
-  EXPECT_EQ(sampler_.Chosen(0).id, -1);
+  EXPECT_EQ(sampler_.Chosen(0).id, kLogitsNotFinite);
   EXPECT_EQ(sampler_.Chosen(1).id, 2);
 }
 
