@@ -32,20 +32,30 @@ ActiveRequests::ActiveRequests(int32_t total_blocks, const EngineOptions& option
 
 void ActiveRequests::Add(std::unique_ptr<Sequence> sequence) {
   sequence->arrival = ++arrivals_;
+  for (const auto& follower : sequence->followers) {
+    follower->arrival = sequence->arrival;
+    ++followers_;
+  }
   waiting_.Push(std::move(sequence));
   PublishLoad();
 }
 
 void ActiveRequests::ForEach(absl::FunctionRef<void(Sequence&)> visit) const {
+  const auto visit_all = [visit](Sequence& sequence) {
+    visit(sequence);
+    for (const auto& follower : sequence.followers) {
+      visit(*follower);
+    }
+  };
   for (const auto& sequence : running_) {
-    visit(*sequence);
+    visit_all(*sequence);
   }
-  waiting_.ForEach(visit);
+  waiting_.ForEach(visit_all);
 }
 
 void ActiveRequests::Cancel(RequestId id, Clock::time_point now) {
   ForEach([this, id, now](Sequence& sequence) {
-    if (sequence.id == id) {
+    if (sequence.request_id == id) {
       FinishWith(sequence, FinishReason::kCancelled, now);
     }
   });
@@ -67,19 +77,58 @@ void ActiveRequests::ExpireDeadlines(Clock::time_point now) {
 }
 
 void ActiveRequests::Finish(Sequence& sequence, const FinishEvent& event) {
-  ReleaseBlocks(pool_, sequence);
-  ++(sequence.state == SequenceState::kRunning ? finished_running_ : finished_waiting_);
-  sequence.state = SequenceState::kFinished;
-  PublishLoad();
   LogDebug(
-      "event=finished request_id={} reason={} prompt_tokens={} completion_tokens={}",
-      static_cast<uint64_t>(sequence.id),
+      "event=finished request_id={} completion={} reason={} prompt_tokens={} completion_tokens={}",
+      static_cast<uint64_t>(sequence.request_id),
+      event.completion,
       static_cast<int>(event.reason),
       event.prompt_tokens,
       event.completion_tokens
   );
-  const std::shared_ptr<TokenSink> sink = std::move(sequence.request.sink);
-  sink->OnFinished(event);
+  const std::shared_ptr<TokenSink> sink = sequence.request.sink;
+  const std::shared_ptr<BeamGroup> beams = sequence.beams;
+  Drop(sequence);
+  if (beams == nullptr) {
+    sink->OnFinished(event);
+    return;
+  }
+  // One beam speaks for all.
+  FinishEvent completion_event = event;
+  for (int32_t index = 0; index < beams->completions && !beams->has_ended; ++index) {
+    completion_event.completion = index;
+    completion_event.completion_tokens = 0;
+    sink->OnFinished(completion_event);
+  }
+  beams->has_ended = true;
+}
+
+void ActiveRequests::Drop(Sequence& sequence) {
+  ReleaseBlocks(pool_, sequence);
+  ++(sequence.state == SequenceState::kRunning ? finished_running_ : finished_waiting_);
+  sequence.state = SequenceState::kFinished;
+  sequence.request.sink.reset();
+  PublishLoad();
+}
+
+Sequence& ActiveRequests::Fork(const Sequence& parent, int32_t beam) {
+  // Numbered apart from what Submit numbers.
+  constexpr uint64_t kForked = uint64_t{1} << 63;
+  auto sequence = std::make_unique<Sequence>(parent, RequestId{kForked | ++forks_});
+  sequence->beam = beam;
+  sequence->state = SequenceState::kRunning;
+  ShareBlocks(pool_, parent, *sequence);
+  Sequence& forked = *sequence;
+  running_.insert(std::ranges::upper_bound(running_, sequence, RunsBefore), std::move(sequence));
+  return forked;
+}
+
+void ActiveRequests::Reassign(Sequence& sequence, const Sequence& parent) {
+  ReleaseBlocks(pool_, sequence);
+  sequence.tokens = parent.tokens;
+  sequence.most_computed_tokens = std::min(sequence.most_computed_tokens, sequence.KnownTokens());
+  if (sequence.state == SequenceState::kRunning && parent.state == SequenceState::kRunning) {
+    ShareBlocks(pool_, parent, sequence);
+  }
 }
 
 void ActiveRequests::FinishWith(Sequence& sequence, FinishReason reason, Clock::time_point now) {
@@ -88,17 +137,46 @@ void ActiveRequests::FinishWith(Sequence& sequence, FinishReason reason, Clock::
   Finish(sequence, event);
 }
 
-void ActiveRequests::RemoveFinished() {
-  if (finished_waiting_ > 0) {
-    waiting_.RemoveFinished();
-    finished_waiting_ = 0;
+void ActiveRequests::ReleaseFollowers(Sequence& sequence) {
+  for (std::unique_ptr<Sequence>& follower : sequence.followers) {
+    --followers_;
+    if (follower->state == SequenceState::kFinished) {
+      --finished_waiting_;
+    } else {
+      waiting_.Push(std::move(follower));
+    }
   }
+  sequence.followers.clear();
+}
+
+void ActiveRequests::RemoveFinished() {
   if (finished_running_ > 0) {
+    for (const auto& sequence : running_) {
+      if (sequence->state == SequenceState::kFinished) {
+        ReleaseFollowers(*sequence);
+      }
+    }
     std::erase_if(running_, [](const std::unique_ptr<Sequence>& sequence) {
       return sequence->state == SequenceState::kFinished;
     });
     finished_running_ = 0;
   }
+  if (finished_waiting_ > 0) {
+    ReleaseFollowersOfFinished();
+    waiting_.RemoveFinished();
+    finished_waiting_ = 0;
+  }
+}
+
+void ActiveRequests::ReleaseFollowersOfFinished() {
+  // Not while going through the queue, which they enter.
+  std::vector<Sequence*> leaders;
+  waiting_.ForEach([&leaders](Sequence& sequence) {
+    if (sequence.state == SequenceState::kFinished && !sequence.followers.empty()) {
+      leaders.push_back(&sequence);
+    }
+  });
+  std::ranges::for_each(leaders, [this](Sequence* leader) { ReleaseFollowers(*leader); });
 }
 
 void ActiveRequests::Describe(
@@ -135,6 +213,7 @@ ScheduledRequest ActiveRequests::DescribeRunning(const Sequence& sequence, bool 
       .computed_tokens = sequence.computed_tokens,
       .blocks_held = static_cast<int32_t>(sequence.blocks.size()),
       .max_total_tokens = sequence.max_total_tokens,
+      .slots = sequence.slots,
       .copies_block = CopiesBlock(pool_, sequence, block_tokens_)};
   if (blocks_are_short) {
     described.returnable_blocks =
@@ -156,6 +235,7 @@ ScheduledRequest ActiveRequests::DescribeWaiting(Sequence& sequence) {
       .computed_tokens = cached_tokens,
       .blocks_held = cached_blocks,
       .max_total_tokens = sequence.max_total_tokens,
+      .slots = sequence.slots,
       // A prefix that reaches the last token ends inside a block that is others' too.
       .copies_block = cached_tokens < cached_blocks * block_tokens_,
       .returnable_blocks = static_cast<int32_t>(std::ranges::count_if(
@@ -178,7 +258,8 @@ void ActiveRequests::Apply(const StepPlan& plan, Clock::time_point now, StepWork
       CHECK(++looked_at <= running_.size()) << plan.ToString();
     }
     Sequence& sequence = *running_[place % running_.size()];
-    if (const auto copy = TakeBlocks(pool_, sequence, block_tokens_, planned.new_blocks)) {
+    if (const auto copy =
+            TakeBlocks(pool_, sequence, block_tokens_, planned.first_token + planned.tokens)) {
       work.copies.push_back(*copy);
     }
     work.slices.push_back({.sequence = &sequence, .planned = planned});
@@ -250,7 +331,7 @@ EngineLoad ActiveRequests::Load() const {
 
 void ActiveRequests::PublishLoad() {
   const auto running = static_cast<int32_t>(running_.size()) - finished_running_;
-  const auto waiting = static_cast<int32_t>(waiting_.size()) - finished_waiting_;
+  const auto waiting = static_cast<int32_t>(waiting_.size()) + followers_ - finished_waiting_;
   published_running_.store(running, std::memory_order_relaxed);
   published_waiting_.store(waiting, std::memory_order_relaxed);
   published_available_blocks_.store(pool_.AvailableBlocks(), std::memory_order_relaxed);

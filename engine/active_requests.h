@@ -48,6 +48,14 @@ class ActiveRequests {
   void Apply(const StepPlan& plan, Clock::time_point now, StepWork& work);
   // The slice was computed: its keys and values are in the cache.
   void Computed(const SequenceSlice& slice);
+  // A running sequence with the parent's tokens and blocks, as beam number `beam` of its search.
+  Sequence& Fork(const Sequence& parent, int32_t beam);
+  // Gives a beam the tokens and, if both are running, the blocks of another.
+  void Reassign(Sequence& sequence, const Sequence& parent);
+  // Frees what the sequence holds without telling the sink, which knows.
+  void Drop(Sequence& sequence);
+  // The followers no longer have to wait for the sequence.
+  void ReleaseFollowers(Sequence& sequence);
   // What the cache holds for the sequence cannot be trusted; nobody finds it any more.
   void Quarantine(Sequence& sequence) { ForgetBlocks(pool_, sequence); }
 
@@ -64,6 +72,7 @@ class ActiveRequests {
   void Preempt(std::span<const RequestId> preempted);
   void Admit(std::span<const RequestId> admitted, Clock::time_point now);
   void ForEach(absl::FunctionRef<void(Sequence&)> visit) const;
+  void ReleaseFollowersOfFinished();  // of those that wait
   void FinishWith(Sequence& sequence, FinishReason reason, Clock::time_point now);
   void PublishLoad();
 
@@ -73,6 +82,8 @@ class ActiveRequests {
   WaitingQueue waiting_;
   std::vector<std::unique_ptr<Sequence>> running_;  // by falling priority, then arrival
   uint64_t arrivals_ = 0;
+  uint64_t forks_ = 0;
+  int32_t followers_ = 0;         // not in waiting_ yet
   int32_t finished_waiting_ = 0;  // still in waiting_
   int32_t finished_running_ = 0;
   std::vector<BlockId> prefix_;  // scratch

@@ -35,34 +35,44 @@ BatchBuilder::BatchBuilder(Ops& ops, const BatchLimits& limits, std::unique_ptr<
       host_(static_cast<size_t>(CapacityOf(limits)), 0),
       device_(std::move(device)) {}
 
-BatchBuilder::Sections BatchBuilder::Layout(
-    int64_t tokens, int64_t sequences, int64_t blocks, int64_t logit_rows
-) {
+BatchBuilder::Sections BatchBuilder::Layout(const Sizes& sizes) {
   Sections sections;
   const auto place = [&sections](int64_t size) {
     const Section section{.begin = sections.total, .size = size};
     sections.total += (size + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
     return section;
   };
-  sections.token_ids = place(tokens);
-  sections.positions = place(tokens);
-  sections.phases = place(tokens);
-  sections.slots = place(tokens);
-  sections.query_offsets = place(sequences + 1);
-  sections.kv_lengths = place(sequences);
-  sections.block_tables = place(sequences * blocks);
-  sections.logit_rows = place(logit_rows);
+  sections.token_ids = place(sizes.tokens);
+  sections.positions = place(sizes.tokens);
+  sections.phases = place(sizes.tokens);
+  sections.slots = place(sizes.tokens);
+  sections.query_offsets = place(sizes.sequences + 1);
+  sections.kv_lengths = place(sizes.sequences);
+  sections.block_tables = place(sizes.sequences * sizes.blocks);
+  sections.logit_rows = place(sizes.logit_rows);
+  sections.scored_rows = place(sizes.scored_rows);
   return sections;
 }
 
 int64_t BatchBuilder::CapacityOf(const BatchLimits& limits) {
-  return Layout(
-             limits.max_step_tokens,
-             limits.max_sequences,
-             limits.max_blocks_per_sequence,
-             limits.max_sequences
-  )
+  return Layout({.tokens = limits.max_step_tokens,
+                 .sequences = limits.max_sequences,
+                 .blocks = limits.max_blocks_per_sequence,
+                 .logit_rows = limits.max_sequences,
+                 .scored_rows = limits.max_step_tokens})
       .total;
+}
+
+BatchBuilder::Sizes BatchBuilder::SizesOf(std::span<const SequenceSlice> slices) {
+  Sizes sizes{.sequences = static_cast<int64_t>(slices.size())};
+  for (const SequenceSlice& slice : slices) {
+    sizes.tokens += slice.planned.tokens;
+    sizes.blocks = std::max(sizes.blocks, static_cast<int64_t>(slice.sequence->blocks.size()));
+    sizes.logit_rows += slice.planned.samples ? 1 : 0;
+    const auto [first, end] = slice.ScoredPositions();
+    sizes.scored_rows += end - first;
+  }
+  return sizes;
 }
 
 TensorView BatchBuilder::Device(const Section& section) const {
@@ -72,55 +82,53 @@ TensorView BatchBuilder::Device(const Section& section) const {
 }
 
 StepBatch BatchBuilder::Build(std::span<const SequenceSlice> slices) {
-  const auto sequences = static_cast<int64_t>(slices.size());
-  int64_t tokens = 0;
-  int64_t blocks = 0;
-  int64_t logit_rows = 0;
-  for (const SequenceSlice& slice : slices) {
-    tokens += slice.planned.tokens;
-    blocks = std::max(blocks, static_cast<int64_t>(slice.sequence->blocks.size()));
-    logit_rows += slice.planned.samples ? 1 : 0;
-  }
+  const Sizes sizes = SizesOf(slices);
   CHECK(
-      tokens <= limits_.max_step_tokens && sequences <= limits_.max_sequences &&
-      blocks <= limits_.max_blocks_per_sequence
+      sizes.tokens <= limits_.max_step_tokens && sizes.sequences <= limits_.max_sequences &&
+      sizes.blocks <= limits_.max_blocks_per_sequence
   ) << "tokens="
-    << tokens << " sequences=" << sequences << " blocks=" << blocks;
-  const Sections sections = Layout(tokens, sequences, blocks, logit_rows);
+    << sizes.tokens << " sequences=" << sizes.sequences << " blocks=" << sizes.blocks;
+  const Sections sections = Layout(sizes);
 
   std::fill_n(Host(sections.block_tables), sections.block_tables.size, -1);
   Host(sections.query_offsets)[0] = 0;
   int64_t row = 0;
-  int64_t logit_row = 0;
-  for (int64_t s = 0; s < sequences; ++s) {
+  int32_t* logit_row = Host(sections.logit_rows);
+  int32_t* scored_row = Host(sections.scored_rows);
+  for (int64_t s = 0; s < sizes.sequences; ++s) {
     const SequenceSlice& slice = slices[static_cast<size_t>(s)];
     WriteTokens(slice, sections, row);
+    const auto [first_scored, end_scored] = slice.ScoredPositions();
+    for (int32_t position = first_scored; position < end_scored; ++position) {
+      *scored_row++ = static_cast<int32_t>(row) + position - 1 - slice.planned.first_token;
+    }
     row += slice.planned.tokens;
     Host(sections.query_offsets)[s + 1] = static_cast<int32_t>(row);
     Host(sections.kv_lengths)[s] = slice.planned.first_token + slice.planned.tokens;
     std::transform(
         slice.sequence->blocks.begin(),
         slice.sequence->blocks.end(),
-        Host(sections.block_tables) + s * blocks,
+        Host(sections.block_tables) + s * sizes.blocks,
         [](BlockId block) { return static_cast<int32_t>(block); }
     );
     if (slice.planned.samples) {
-      Host(sections.logit_rows)[logit_row++] = static_cast<int32_t>(row - 1);
+      *logit_row++ = static_cast<int32_t>(row - 1);
     }
   }
   ops_->Upload(host_.data(), device_->data(), sections.total * kBytesPerInt);
 
   return {
-      .tokens = tokens,
-      .sequences = sequences,
+      .tokens = sizes.tokens,
+      .sequences = sizes.sequences,
       .token_ids = Device(sections.token_ids),
       .positions = Device(sections.positions),
       .phases = Device(sections.phases),
       .slots = Device(sections.slots),
       .query_offsets = Device(sections.query_offsets),
       .kv_lengths = Device(sections.kv_lengths),
-      .block_tables = Device(sections.block_tables).Reshaped({sequences, blocks}),
-      .logit_rows = Device(sections.logit_rows)};
+      .block_tables = Device(sections.block_tables).Reshaped({sizes.sequences, sizes.blocks}),
+      .logit_rows = Device(sections.logit_rows),
+      .scored_rows = Device(sections.scored_rows)};
 }
 
 void BatchBuilder::WriteTokens(

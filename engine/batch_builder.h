@@ -28,7 +28,8 @@ class BatchBuilder {
   // RESOURCE_EXHAUSTED when the memory is not there. `ops` must outlive this.
   static StatusOr<BatchBuilder> Create(Ops& ops, const BatchLimits& limits);
 
-  // Valid until the next Build. Row r of logit_rows belongs to the r-th slice that samples.
+  // Valid until the next Build. Row r of logit_rows belongs to the r-th slice that samples, and row
+  // r of scored_rows to the r-th of the slices' scored positions.
   // Requires: the step is within the limits, and each sequence has the blocks its slice needs.
   StepBatch Build(std::span<const SequenceSlice> slices);
 
@@ -39,15 +40,24 @@ class BatchBuilder {
     int64_t size = 0;
   };
   struct Sections {
-    Section token_ids, positions, phases, slots;  // [tokens]
-    Section query_offsets, kv_lengths, block_tables,
-        logit_rows;  // [sequences + 1], [sequences], ...
+    Section token_ids, positions, phases, slots;      // [tokens]
+    Section query_offsets, kv_lengths, block_tables;  // [sequences + 1], [sequences], ...
+    Section logit_rows, scored_rows;
     int64_t total = 0;
   };
 
   BatchBuilder(Ops& ops, const BatchLimits& limits, std::unique_ptr<Buffer> device);
 
-  static Sections Layout(int64_t tokens, int64_t sequences, int64_t blocks, int64_t logit_rows);
+  // The sizes of a step.
+  struct Sizes {
+    int64_t tokens = 0;
+    int64_t sequences = 0;
+    int64_t blocks = 0;  // of the sequence with the most
+    int64_t logit_rows = 0;
+    int64_t scored_rows = 0;
+  };
+  static Sizes SizesOf(std::span<const SequenceSlice> slices);
+  static Sections Layout(const Sizes& sizes);
   static int64_t CapacityOf(const BatchLimits& limits);
   int32_t* Host(const Section& section) { return host_.data() + section.begin; }
   TensorView Device(const Section& section) const;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/capacity.h"
+#include "engine/make_sequences.h"
 #include "engine/request_check.h"
 #include "engine/warm_up.h"
 
@@ -56,7 +57,8 @@ EngineCore::EngineCore(
       created_at_(now_()),
       scheduler_(options.limits),
       stop_checker_(KnownEosIds(model_->config()), model_->config().context_tokens),
-      requests_(blocks, options) {
+      requests_(blocks, options),
+      beam_runner_(requests_) {
   const auto max_running = static_cast<size_t>(options.limits.max_running);
   state_.running.reserve(max_running);
   state_.waiting.reserve(max_running);
@@ -74,14 +76,18 @@ StatusOr<std::unique_ptr<Sequence>> EngineCore::Accept(RequestId id, GenerationR
       request,
       {.vocabulary_size = config.vocabulary_size,
        .context_tokens = config.context_tokens,
+       .max_running = std::min(options_.limits.max_running, options_.limits.max_step_tokens),
        .total_blocks = requests_.Load().total_blocks,
        .block_tokens = options_.limits.block_tokens}
   ));
-  auto sequence = std::make_unique<Sequence>(
-      id, std::move(request), config.context_tokens, options_.limits.block_tokens
-  );
-  sequence->submitted_at = now_();
-  return sequence;
+  const SequenceContext making{
+      .context_tokens = config.context_tokens,
+      .block_tokens = options_.limits.block_tokens,
+      .now = now_()};
+  if (request.beam_search.has_value()) {
+    return MakeBeamSearch(id, std::move(request), KnownEosIds(config), making);
+  }
+  return MakeSequences(id, std::move(request), making);
 }
 
 Status EngineCore::WarmUp() {
@@ -130,13 +136,18 @@ EngineLoad EngineCore::Load() const {
 }
 
 void EngineCore::Deliver(Clock::time_point now) {
+  DeliverScores(now);
   size_t row = 0;
   for (const SequenceSlice& slice : work_.slices) {
+    row += slice.planned.samples ? 1 : 0;
+    if (slice.sequence->state == SequenceState::kFinished) {
+      continue;  // what was to be scored is not finite
+    }
     if (!slice.planned.samples) {
       requests_.Computed(slice);
       continue;
     }
-    const Selection selection = runner_->Chosen(row++);
+    const Selection selection = runner_->Chosen(row - 1);
     if (selection.id < 0) {
       FailSelection(*slice.sequence, selection, now);
       continue;
@@ -146,9 +157,42 @@ void EngineCore::Deliver(Clock::time_point now) {
   }
 }
 
+void EngineCore::DeliverScores(Clock::time_point now) {
+  const std::span<const ScoredToken> scored = runner_->scored();
+  for (size_t i = 0; i < scored.size(); ++i) {
+    Sequence& sequence = *scored[i].sequence;
+    const ScoredValue value = runner_->Scored(i);
+    if (sequence.state == SequenceState::kFinished) {
+      continue;
+    }
+    if (!value.is_finite) {
+      FailSelection(sequence, {.id = kLogitsNotFinite, .top = {}}, now);
+      continue;
+    }
+    sequence.next_scored = scored[i].position + 1;
+    sequence.request.sink->OnPromptToken(
+        {.completion = sequence.completion,
+         .id = sequence.tokens[static_cast<size_t>(scored[i].position)],
+         .logprob = value.logprob,
+         .top = value.top}
+    );
+  }
+}
+
 void EngineCore::DeliverToken(
     Sequence& sequence, const Selection& selection, Clock::time_point now
 ) {
+  requests_.ReleaseFollowers(sequence);
+  if (sequence.beams != nullptr) {
+    beam_runner_.Report(sequence, selection, now);
+    return;
+  }
+  if (sequence.only_scores) {
+    FinishEvent event = sequence.Finish(now);
+    event.reason = FinishReason::kScored;
+    requests_.Finish(sequence, event);
+    return;
+  }
   sequence.Append(selection.id);
   sequence.last_token_at = now;
   if (!sequence.first_token_at.has_value()) {
@@ -157,7 +201,8 @@ void EngineCore::DeliverToken(
   const std::optional<StopMatch> match = stop_checker_.Check(sequence);
   const bool is_stop_token = match.has_value() && match->reason == FinishReason::kStop;
   const Verdict verdict = sequence.request.sink->OnToken(
-      {.id = selection.id,
+      {.completion = sequence.completion,
+       .id = selection.id,
        .logprob = selection.logprob,
        .top = selection.top,
        .completion_tokens = sequence.CompletionTokens(),
@@ -229,6 +274,12 @@ void EngineCore::FinishWithError(Sequence& sequence, Status status, Clock::time_
   event.reason = FinishReason::kError;
   event.status = std::move(status);
   requests_.Finish(sequence, event);
+}
+
+ExpertStatistics EngineCore::ReadExpertStatistics() const {
+  return {
+      .routers = ReadRouterStatistics(*model_),
+      .uptime_seconds = std::chrono::duration<double>(now_() - created_at_).count()};
 }
 
 void EngineCore::LogStep() const {

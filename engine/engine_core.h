@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "engine/active_requests.h"
+#include "engine/beam_runner.h"
 #include "engine/engine.h"
 #include "engine/expert_statistics.h"
 #include "engine/model/model.h"
@@ -32,8 +33,8 @@ class EngineCore {
       std::unique_ptr<Model> model, const EngineOptions& options, Now now
   );
 
-  // The request as the engine keeps it, or INVALID_ARGUMENT when it could never run. Safe from any
-  // thread.
+  // The request as the engine keeps it: its first completion, with the others as followers.
+  // INVALID_ARGUMENT when it could never run. Safe from any thread.
   StatusOr<std::unique_ptr<Sequence>> Accept(RequestId id, GenerationRequest request) const;
 
   // Requires: no request is running.
@@ -62,6 +63,7 @@ class EngineCore {
   EngineCore(std::unique_ptr<Model> model, const EngineOptions& options, Now now, int32_t blocks);
 
   void Deliver(Clock::time_point now);
+  void DeliverScores(Clock::time_point now);
   void CountStep(Clock::duration computing, Clock::duration whole);
   void DeliverToken(Sequence& sequence, const Selection& selection, Clock::time_point now);
   // Ends a sequence for which the sampler had nothing to choose.
@@ -78,6 +80,7 @@ class EngineCore {
   Scheduler scheduler_;
   StopChecker stop_checker_;
   ActiveRequests requests_;
+  BeamRunner beam_runner_;
   std::unique_ptr<StepRunner> runner_;
   std::atomic<int64_t> not_finite_logits_ = 0;  // requests; written by the engine thread
 

@@ -51,8 +51,27 @@ struct PrefixSharing {
   std::string salt = {};  // only with requests of the same salt
 };
 
+// Instead of sampling: the likeliest completions that a search of this width finds.
+struct BeamParameters {
+  int32_t width = 2;
+  float length_penalty = 1;
+};
+
+// Log-probabilities of tokens that are given, not generated.
+struct ScoringParameters {
+  int32_t first_token = 1;  // of the prompt with its continuation; >= 1: the first has none
+  int32_t top_logprobs = 0;
+};
+
 struct GenerationRequest {
   std::vector<int32_t> prompt;  // at least one token, all in the vocabulary
+  // How many completions of the prompt to sample; the i-th uses sampling.seed + i, so each is what
+  // a request of its own with that seed would give.
+  int32_t completions = 1;
+  std::optional<BeamParameters> beam_search = {};  // `completions` are then the best so many
+  // If any: nothing is generated. Each is scored behind the prompt, as a completion of its own.
+  std::vector<std::vector<int32_t>> continuations = {};
+  std::optional<ScoringParameters> scoring = {};
   SamplingParameters sampling;
   StoppingParameters stopping;
   int32_t priority = 0;  // higher goes first

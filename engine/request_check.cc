@@ -45,6 +45,93 @@ Status CheckTokenIds(const GenerationRequest& request, int64_t vocabulary_size) 
   return OkStatus();
 }
 
+Status CheckContinuations(const GenerationRequest& request, const RequestBounds& bounds) {
+  for (const std::vector<int32_t>& continuation : request.continuations) {
+    if (continuation.empty()) {
+      return InvalidArgument("a continuation has no tokens; leave it out");
+    }
+    const auto tokens = static_cast<int64_t>(request.prompt.size() + continuation.size());
+    if (tokens > bounds.context_tokens) {
+      return InvalidArgument(
+          "the prompt with a continuation has ",
+          tokens,
+          " tokens; the context is ",
+          bounds.context_tokens,
+          "; shorten one of them by ",
+          tokens - bounds.context_tokens
+      );
+    }
+    for (const int32_t token_id : continuation) {
+      RETURN_IF_ERROR(CheckTokenId("continuation", token_id, bounds.vocabulary_size));
+    }
+  }
+  return OkStatus();
+}
+
+// Tokens of the longest sequence that the request can come to.
+int64_t LongestSequence(const GenerationRequest& request, int64_t context_tokens) {
+  const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  int64_t longest = request.continuations.empty() ? request.stopping.max_tokens : 0;
+  for (const std::vector<int32_t>& continuation : request.continuations) {
+    longest = std::max(longest, static_cast<int64_t>(continuation.size()));
+  }
+  return std::min(context_tokens, prompt_tokens + longest);
+}
+
+Status CheckBeams(const GenerationRequest& request, const RequestBounds& bounds) {
+  if (!request.beam_search.has_value()) {
+    return OkStatus();
+  }
+  const int32_t width = request.beam_search->width;
+  if (width < 1 || width > bounds.max_running) {
+    return InvalidArgument(
+        "the beam width is ", width, "; use 1 to ", bounds.max_running, ", as many as run at once"
+    );
+  }
+  if (request.completions > width) {
+    return InvalidArgument(
+        request.completions,
+        " completions of a search of ",
+        width,
+        " beams; widen it or ask for ",
+        width
+    );
+  }
+  const int64_t tokens = LongestSequence(request, bounds.context_tokens);
+  const int64_t blocks =
+      int64_t{width} * BlocksFor(static_cast<int32_t>(tokens), bounds.block_tokens);
+  if (blocks > bounds.total_blocks) {
+    return InvalidArgument(
+        width,
+        " beams of ",
+        tokens,
+        " tokens need ",
+        blocks,
+        " blocks; the KV cache has ",
+        bounds.total_blocks,
+        "; use fewer beams or tokens, or give the server a larger KV cache"
+    );
+  }
+  return OkStatus();
+}
+
+Status CheckCounts(const GenerationRequest& request) {
+  if (request.completions < 1) {
+    return InvalidArgument(request.completions, " completions are wanted; ask for at least 1");
+  }
+  if (request.continuations.empty() && request.stopping.max_tokens < 1) {
+    return InvalidArgument("max_tokens is ", request.stopping.max_tokens, "; ask for at least 1");
+  }
+  if (request.scoring.has_value() && request.scoring->first_token < 1) {
+    return InvalidArgument(
+        "token ",
+        request.scoring->first_token,
+        " is to be scored; the first that has a log-probability is 1"
+    );
+  }
+  return OkStatus();
+}
+
 Status CheckLength(const GenerationRequest& request, const RequestBounds& bounds) {
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   if (prompt_tokens == 0) {
@@ -60,11 +147,7 @@ Status CheckLength(const GenerationRequest& request, const RequestBounds& bounds
         prompt_tokens - bounds.context_tokens + 1
     );
   }
-  if (request.stopping.max_tokens < 1) {
-    return InvalidArgument("max_tokens is ", request.stopping.max_tokens, "; ask for at least 1");
-  }
-  const int64_t total_tokens =
-      std::min(bounds.context_tokens, prompt_tokens + request.stopping.max_tokens);
+  const int64_t total_tokens = LongestSequence(request, bounds.context_tokens);
   const int64_t cache_tokens = int64_t{bounds.total_blocks} * bounds.block_tokens;
   if (total_tokens > cache_tokens) {
     return InvalidArgument(
@@ -81,7 +164,10 @@ Status CheckLength(const GenerationRequest& request, const RequestBounds& bounds
 }  // namespace
 
 Status CheckRequest(const GenerationRequest& request, const RequestBounds& bounds) {
+  RETURN_IF_ERROR(CheckCounts(request));
   RETURN_IF_ERROR(CheckLength(request, bounds));
+  RETURN_IF_ERROR(CheckBeams(request, bounds));
+  RETURN_IF_ERROR(CheckContinuations(request, bounds));
   return CheckTokenIds(request, bounds.vocabulary_size);
 }
 

@@ -11,6 +11,7 @@ namespace switchyard {
 struct RequestBounds {
   int64_t vocabulary_size = 0;
   int64_t context_tokens = 0;
+  int32_t max_running = 0;  // at once
   int32_t total_blocks = 0;
   int32_t block_tokens = 0;
 };

@@ -21,17 +21,20 @@ bool HasPenalties(const SamplingParameters& sampling) {
 }  // namespace
 
 Sequence::Sequence(
-    RequestId request_id, GenerationRequest accepted, int64_t context_tokens, int32_t block_tokens
+    RequestId sequence_id, GenerationRequest accepted, int64_t context_tokens, int32_t block_tokens
 )
-    : id(request_id),
+    : id(sequence_id),
+      request_id(sequence_id),
       request(std::move(accepted)),
       prompt_tokens(static_cast<int32_t>(request.prompt.size())),
       max_total_tokens(static_cast<int32_t>(
           std::min(context_tokens, int64_t{prompt_tokens} + request.stopping.max_tokens)
       )),
       tokens(std::move(request.prompt)),
+      only_scores(request.stopping.max_tokens == 0),
+      next_scored(request.scoring.value_or(ScoringParameters()).first_token),
       has_penalties(HasPenalties(request.sampling)) {
-  CHECK(1 <= prompt_tokens && prompt_tokens < max_total_tokens)
+  CHECK(1 <= prompt_tokens && prompt_tokens < max_total_tokens + (only_scores ? 1 : 0))
       << "prompt_tokens=" << prompt_tokens << " max_total_tokens=" << max_total_tokens;
   request.prompt.clear();
   tokens.reserve(static_cast<size_t>(max_total_tokens));
@@ -45,8 +48,29 @@ Sequence::Sequence(
   }
 }
 
+Sequence::Sequence(const Sequence& parent, RequestId sequence_id)
+    : id(sequence_id),
+      request_id(parent.request_id),
+      arrival(parent.arrival),
+      state(parent.state),
+      request(parent.request),
+      prompt_tokens(parent.prompt_tokens),
+      max_total_tokens(parent.max_total_tokens),
+      beams(parent.beams),
+      has_penalties(parent.has_penalties),
+      submitted_at(parent.submitted_at),
+      admitted_at(parent.admitted_at),
+      first_token_at(parent.first_token_at),
+      last_token_at(parent.last_token_at) {
+  tokens.reserve(parent.tokens.capacity());
+  tokens = parent.tokens;
+  blocks.reserve(parent.blocks.capacity());
+  prefixes.reserve(parent.prefixes.capacity());
+}
+
 FinishEvent Sequence::Finish(Clock::time_point now) const {
   FinishEvent event;
+  event.completion = completion;
   event.prompt_tokens = prompt_tokens;
   event.completion_tokens = CompletionTokens();
   event.cached_prompt_tokens = cached_prompt_tokens;
@@ -57,6 +81,14 @@ FinishEvent Sequence::Finish(Clock::time_point now) const {
   }
   event.total_seconds = Seconds(submitted_at, now);
   return event;
+}
+
+std::pair<int32_t, int32_t> SequenceSlice::ScoredPositions() const {
+  // A token's logits come from the one before it.
+  const int32_t first = std::max(sequence->next_scored, planned.first_token + 1);
+  const int32_t end = std::min(sequence->prompt_tokens, planned.first_token + planned.tokens + 1);
+  return sequence->request.scoring.has_value() && first < end ? std::pair(first, end)
+                                                              : std::pair(0, 0);
 }
 
 void Sequence::Append(int32_t token_id) {

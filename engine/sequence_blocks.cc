@@ -33,7 +33,11 @@ void FindPrefix(
   if (!sequence.request.prefix_sharing.enabled) {
     return;
   }
-  const auto full_blocks = static_cast<size_t>(sequence.KnownTokens() / block_tokens);
+  // What is to be scored has to be computed.
+  const int32_t reusable = sequence.IsToBeScored(sequence.prompt_tokens - 1)
+                               ? sequence.next_scored - 1
+                               : sequence.KnownTokens();
+  const auto full_blocks = static_cast<size_t>(reusable / block_tokens);
   PrefixId parent = kEmptyPrefix;
   while (blocks.size() < full_blocks) {
     const auto found = pool.Find(KeyOf(sequence, parent, blocks.size(), block_tokens));
@@ -69,10 +73,10 @@ bool CopiesBlock(const BlockPool& pool, const Sequence& sequence, int32_t block_
 }
 
 std::optional<BlockCopy> TakeBlocks(
-    BlockPool& pool, Sequence& sequence, int32_t block_tokens, int32_t count
+    BlockPool& pool, Sequence& sequence, int32_t block_tokens, int32_t end
 ) {
   std::optional<BlockCopy> copy;
-  if (count > 0 && CopiesBlock(pool, sequence, block_tokens)) {
+  if (CopiesBlock(pool, sequence, block_tokens)) {
     const size_t next = NextBlock(sequence, block_tokens);
     copy = BlockCopy{.from = sequence.blocks[next], .to = pool.Allocate()};
     pool.Release(copy->from);
@@ -81,12 +85,22 @@ std::optional<BlockCopy> TakeBlocks(
     if (sequence.prefixes.size() > next) {
       sequence.prefixes.resize(next);
     }
-    --count;
   }
-  for (; count > 0; --count) {
+  while (static_cast<int32_t>(sequence.blocks.size()) < BlocksFor(end, block_tokens)) {
     sequence.blocks.push_back(pool.Allocate());
   }
   return copy;
+}
+
+void ShareBlocks(BlockPool& pool, const Sequence& from, Sequence& to) {
+  CHECK(to.blocks.empty()) << to.blocks.size() << " blocks held";
+  for (const BlockId block : from.blocks) {
+    pool.Share(block);
+  }
+  to.blocks = from.blocks;
+  to.prefixes = from.prefixes;
+  to.computed_tokens = from.computed_tokens;
+  to.most_computed_tokens = std::max(to.most_computed_tokens, to.computed_tokens);
 }
 
 void RememberFullBlocks(BlockPool& pool, Sequence& sequence, int32_t block_tokens) {

@@ -34,11 +34,14 @@ void TakePrefix(
 // Whether the next token goes into a block that must be copied first.
 bool CopiesBlock(const BlockPool& pool, const Sequence& sequence, int32_t block_tokens);
 
-// Takes `count` new blocks; one of them replaces the block to be copied, if there is one.
-// Requires: they are available.
+// Takes the blocks that the tokens up to `end` need; one replaces the block to be copied, if there
+// is one. Requires: they are available.
 std::optional<BlockCopy> TakeBlocks(
-    BlockPool& pool, Sequence& sequence, int32_t block_tokens, int32_t count
+    BlockPool& pool, Sequence& sequence, int32_t block_tokens, int32_t end
 );
+
+// Has `to`, which has the tokens of `from`, read the same blocks. Requires: it holds none.
+void ShareBlocks(BlockPool& pool, const Sequence& from, Sequence& to);
 
 // Lets others find the blocks that have become full.
 void RememberFullBlocks(BlockPool& pool, Sequence& sequence, int32_t block_tokens);

@@ -57,6 +57,7 @@ StepRunner::StepRunner(
     Memory memory
 )
     : model_(model),
+      limits_(limits),
       memory_(std::move(memory)),
       sampler_(
           model.ops(),
@@ -64,36 +65,49 @@ StepRunner::StepRunner(
           {.max_rows = MaxSequences(limits),
            .vocabulary_size = model.config().vocabulary_size,
            .context_tokens = model.config().context_tokens}
-      ) {
+      ),
+      scorer_(model) {
   sampling_.reserve(static_cast<size_t>(MaxSequences(limits)));
 }
 
 void StepRunner::Prepare(const StepWork& work) {
   sampling_.clear();
+  scored_.clear();
   for (const SequenceSlice& slice : work.slices) {
     if (slice.planned.samples) {
       sampling_.push_back(slice.sequence);
+    }
+    const auto [first, end] = slice.ScoredPositions();
+    for (int32_t position = first; position < end; ++position) {
+      scored_.push_back({.sequence = slice.sequence, .position = position});
     }
   }
   batch_ = memory_.batch_builder.Build(work.slices);
 }
 
 Status StepRunner::Run(const StepWork& work) {
+  Ops& ops = model_.ops();
   for (const BlockCopy& copy : work.copies) {
-    memory_.kv_cache.CopyBlock(
-        model_.ops(), static_cast<int64_t>(copy.from), static_cast<int64_t>(copy.to)
-    );
+    memory_.kv_cache.CopyBlock(ops, static_cast<int64_t>(copy.from), static_cast<int64_t>(copy.to));
   }
-  const TensorView logits(
-      memory_.logits->data(),
-      DType::kF32,
-      {static_cast<int64_t>(sampling_.size()), model_.config().vocabulary_size}
-  );
-  model_.Forward(batch_, memory_.kv_cache, memory_.scratch, logits, nullptr);
+  const Scratch::Scope scope(memory_.scratch);
+  const TensorView hidden = memory_.scratch.Floats({batch_.tokens, model_.config().model_dim});
+  model_.Forward(batch_, memory_.kv_cache, memory_.scratch, hidden, nullptr);
+  if (!scored_.empty()) {
+    RETURN_IF_ERROR(scorer_.Score(
+        hidden, batch_.scored_rows, scored_, memory_.scratch, Logits(MaxSequences(limits_))
+    ));
+  }
   if (!sampling_.empty()) {
+    const TensorView logits = Logits(static_cast<int64_t>(sampling_.size()));
+    model_.ComputeLogits(hidden, batch_.logit_rows, memory_.scratch, logits);
     sampler_.Select(logits, sampling_);
   }
-  return model_.ops().Finish();
+  return ops.Finish();
+}
+
+TensorView StepRunner::Logits(int64_t rows) const {
+  return TensorView(memory_.logits->data(), DType::kF32, {rows, model_.config().vocabulary_size});
 }
 
 }  // namespace switchyard

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -9,6 +10,8 @@
 #include "engine/model/kv_cache.h"
 #include "engine/model/model.h"
 #include "engine/model/scratch.h"
+#include "engine/model/step_batch.h"
+#include "engine/prompt_scorer.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/step_work.h"
@@ -38,13 +41,16 @@ class StepRunner {
 
   // The choice for the row-th slice that samples; valid until the next call of Chosen or Run.
   Selection Chosen(size_t row) { return sampler_.Chosen(row); }
+  // The tokens that were scored, slice after slice, and their values; valid until the next Run.
+  std::span<const ScoredToken> scored() const { return scored_; }
+  ScoredValue Scored(size_t index) const { return scorer_.Value(index); }
 
  private:
   struct Memory {
     KvCache kv_cache;
     Scratch scratch;
     BatchBuilder batch_builder;
-    std::unique_ptr<Buffer> logits;
+    std::unique_ptr<Buffer> logits;  // [max sequences, vocabulary]
   };
   StepRunner(
       const Model& model,
@@ -53,12 +59,17 @@ class StepRunner {
       Memory memory
   );
 
+  TensorView Logits(int64_t rows) const;
+
   const Model& model_;
+  SchedulerLimits limits_;
   Memory memory_;
   Sampler sampler_;
+  PromptScorer scorer_;
 
   // Of the step that was prepared.
   std::vector<const Sequence*> sampling_;
+  std::vector<ScoredToken> scored_;
   StepBatch batch_;
 };
 

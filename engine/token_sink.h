@@ -14,6 +14,7 @@ struct TokenLogprobValue {
 };
 
 struct TokenEvent {
+  int32_t completion = 0;  // which of the request's completions, or of its continuations
   int32_t id = 0;
   float logprob = 0;                            // log-softmax of the raw logits
   std::span<const TokenLogprobValue> top = {};  // what was asked for; valid during the call
@@ -25,12 +26,14 @@ struct TokenEvent {
 enum class FinishReason : uint8_t {
   kStop,       // stop token, end of sequence, or the sink said so (a stop string)
   kLength,     // max_tokens, or the end of the context
+  kScored,     // a continuation has its log-probabilities; nothing was to be generated
   kCancelled,  // Engine::Cancel
   kDeadline,   // the request's deadline passed
   kError,      // `status` says what
 };
 
 struct FinishEvent {
+  int32_t completion = 0;
   FinishReason reason = FinishReason::kStop;
   Status status;                         // not OK only for kError
   std::optional<int32_t> stop_token_id;  // of kStop by a token
@@ -52,11 +55,14 @@ class TokenSink {
  public:
   virtual ~TokenSink() = default;
 
-  // One call for each token, in order. kStop ends the request here with FinishReason::kStop (a stop
-  // string was found); the verdict on a stop token is ignored.
+  // One call for each prompt token whose log-probability is wanted, in order, before OnToken.
+  virtual void OnPromptToken(const TokenEvent& /*event*/) {}
+
+  // One call for each token of a completion, in order. kStop ends the completion here with
+  // FinishReason::kStop (a stop string was found); the verdict on a stop token is ignored.
   virtual Verdict OnToken(const TokenEvent& event) = 0;
 
-  // Exactly once, the last call; the engine holds nothing of the request afterwards.
+  // Exactly once for each completion, its last call; the engine holds nothing of it afterwards.
   virtual void OnFinished(const FinishEvent& event) = 0;
 };
 

@@ -178,7 +178,10 @@ StatusOr<std::span<const float>> OfflineSequence::Feed(
       DType::kF32,
       {batch.logit_rows.dim(0), model_.config().vocabulary_size}
   );
-  model_.Forward(batch, *cache_, *scratch_, logits, observer);
+  const Scratch::Scope scope(*scratch_);
+  const TensorView hidden = scratch_->Floats({batch.tokens, model_.config().model_dim});
+  model_.Forward(batch, *cache_, *scratch_, hidden, observer);
+  model_.ComputeLogits(hidden, batch.logit_rows, *scratch_, logits);
   RETURN_IF_ERROR(model_.ops().Finish());
   model_.ops().Download(logits.data(), logits_.data(), logits.bytes());
   tokens_ += batch.tokens;

@@ -73,26 +73,20 @@ void Model::Forward(
     const StepBatch& batch,
     KvCache& cache,
     Scratch& scratch,
-    TensorView logits,
+    TensorView hidden,
     ForwardObserver* observer
 ) const {
-  const Scratch::Scope scope(scratch);
-  const TensorView x = scratch.Floats({batch.tokens, config_.model_dim});  // the residual stream
-  Embed(batch, scratch, x);
+  Embed(batch, scratch, hidden);
   if (observer != nullptr) {
-    observer->OnEmbedding(x);
+    observer->OnEmbedding(hidden);
   }
 
   for (size_t layer = 0; layer < decoder_.blocks.size(); ++layer) {
     const auto index = static_cast<int64_t>(layer);
-    decoder_.blocks[layer]->Forward(batch, cache.Layer(index), scratch, x, observer);
+    decoder_.blocks[layer]->Forward(batch, cache.Layer(index), scratch, hidden, observer);
     if (observer != nullptr) {
-      observer->OnHidden(index, x);
+      observer->OnHidden(index, hidden);
     }
-  }
-
-  if (batch.logit_rows.dim(0) > 0) {  // else only prefill chunks that do not reach their last token
-    ComputeLogits(x, batch.logit_rows, scratch, logits);
   }
 }
 
@@ -108,25 +102,25 @@ void Model::Embed(const StepBatch& batch, Scratch& scratch, TensorView x) const 
   ops_.MatMul({.weight = adapter.weight, .bias = adapter.bias}, narrow, x);
 }
 
-void Model::ComputeLogits(TensorView x, TensorView logit_rows, Scratch& scratch, TensorView logits)
+void Model::ComputeLogits(TensorView hidden, TensorView rows, Scratch& scratch, TensorView logits)
     const {
-  const int64_t rows = logit_rows.dim(0);
+  const int64_t row_count = rows.dim(0);
   const Scratch::Scope scope(scratch);
   const bool has_norm = decoder_.final_norm.weight.exists();
-  TensorView output = scratch.Floats({rows, config_.model_dim});
+  TensorView output = scratch.Floats({row_count, config_.model_dim});
   ops_.Normalize(
       {
           .kind = has_norm ? config_.norm.kind : NormKind::kNone,
           .weight = decoder_.final_norm.weight,
           .bias = decoder_.final_norm.bias,
           .epsilon = config_.norm.final_epsilon,
-          .rows = logit_rows,
+          .rows = rows,
       },
-      x,
+      hidden,
       output
   );
   if (const Adapter& adapter = decoder_.output_adapter; adapter.weight.exists()) {
-    const TensorView narrow = scratch.Floats({rows, config_.embedding_dim});
+    const TensorView narrow = scratch.Floats({row_count, config_.embedding_dim});
     ops_.MatMul({.weight = adapter.weight, .bias = adapter.bias}, output, narrow);
     output = narrow;
   }

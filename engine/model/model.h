@@ -35,26 +35,29 @@ class Model {
   KvLayout kv_layout() const;
   Ops& ops() const { return ops_; }
 
-  // Bytes of scratch that a step of at most this many tokens and logit rows needs.
+  // Bytes of scratch that a step of at most this many tokens and logit rows needs, its `hidden`
+  // included.
   int64_t ScratchBytes(int64_t max_step_tokens, int64_t max_logit_rows) const;
 
-  // Runs one step: stores the keys and values of batch's tokens in `cache` and writes logits
-  // [logit_rows, vocabulary]. `observer` may be null. The caller asks ops().Finish() afterwards.
+  // Runs one step: stores the keys and values of batch's tokens in `cache` and writes the residual
+  // stream behind the last block to `hidden` [tokens, model_dim]. `observer` may be null. The
+  // caller asks ops().Finish() afterwards.
   void Forward(
       const StepBatch& batch,
       KvCache& cache,
       Scratch& scratch,
-      TensorView logits,
+      TensorView hidden,
       ForwardObserver* observer
   ) const;
+  // Logits [rows, vocabulary] of the rows (int32 [rows]) of `hidden`. At most as many rows as
+  // ScratchBytes was asked for.
+  void ComputeLogits(TensorView hidden, TensorView rows, Scratch& scratch, TensorView logits) const;
 
   // Every router in executed order, for counters.
   const std::vector<const Router*>& routers() const { return routers_; }
 
  private:
   void Embed(const StepBatch& batch, Scratch& scratch, TensorView x) const;
-  void ComputeLogits(TensorView x, TensorView logit_rows, Scratch& scratch, TensorView logits)
-      const;
 
   explicit Model(Ops& ops) : ops_(ops) {}
 

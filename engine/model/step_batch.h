@@ -21,6 +21,8 @@ struct StepBatch {
   TensorView kv_lengths;    // int32 [sequences]: cached tokens, this step's included
   TensorView block_tables;  // int32 [sequences, max_blocks]; unused tail is -1
   TensorView logit_rows;    // int32 [rows]: the tokens whose logits are wanted, ascending
+  // int32 [rows]: those whose logits are wanted to score the token after them, ascending
+  TensorView scored_rows;
 };
 
 }  // namespace switchyard

@@ -21,10 +21,14 @@ DrivenEngine::DrivenEngine(const Settings& settings, std::unique_ptr<Ops> ops)
 std::shared_ptr<RecordingSink> DrivenEngine::Add(GenerationRequest request) {
   auto sink = std::make_shared<RecordingSink>();
   request.sink = sink;
+  AddAsItIs(std::move(request));
+  return sink;
+}
+
+void DrivenEngine::AddAsItIs(GenerationRequest request) {
   auto sequence = core_->Accept(RequestId{++ids_}, std::move(request));
   CHECK(sequence.ok()) << sequence.status();
   core_->Add(*std::move(sequence));
-  return sink;
 }
 
 void DrivenEngine::RunAll() {

@@ -24,6 +24,8 @@ class DrivenEngine {
   // On a backend of the test's own instead of settings.device.
   DrivenEngine(const Settings& settings, std::unique_ptr<Ops> ops);
 
+  // Submits with the sink that the request has.
+  void AddAsItIs(GenerationRequest request);
   // Submits with a sink of its own. The request must be one that the engine takes.
   std::shared_ptr<RecordingSink> Add(GenerationRequest request);
   // Steps until nothing is left.
