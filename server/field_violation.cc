@@ -17,4 +17,29 @@ Status FieldViolation(const std::string& field, const std::string& description) 
   return status;
 }
 
+Status CheckTokenId(const std::string& field, int64_t id, int32_t vocabulary_size) {
+  if (id >= 0 && id < vocabulary_size) {
+    return OkStatus();
+  }
+  return FieldViolation(
+      field,
+      Concat(
+          "is ",
+          id,
+          "; token ids of this model are in [0, ",
+          vocabulary_size,
+          "); was it made with another tokenizer?"
+      )
+  );
+}
+
+Status CheckCount(const std::string& field, int count, int most) {
+  return count <= most
+             ? OkStatus()
+             : FieldViolation(
+                   field,
+                   Concat("has ", count, " entries; at most ", most, " are taken; leave some out")
+               );
+}
+
 }  // namespace switchyard

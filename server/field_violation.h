@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/status.h"
@@ -11,5 +12,11 @@ namespace switchyard {
 // "stopping.stop_strings[2]". `description` goes on after the field's name: "is 1.5; it must be in
 // (0, 1]; ...".
 Status FieldViolation(const std::string& field, const std::string& description);
+
+// A FieldViolation when `id` is not in [0, vocabulary_size).
+Status CheckTokenId(const std::string& field, int64_t id, int32_t vocabulary_size);
+
+// A FieldViolation when a repeated field has more than `most` entries.
+Status CheckCount(const std::string& field, int count, int most);
 
 }  // namespace switchyard

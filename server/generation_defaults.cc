@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "engine/model/config_reader.h"
+#include "server/forbidden_tokens.h"
 
 namespace switchyard {
 namespace {
@@ -46,6 +47,17 @@ void ReadEosTokenIds(ConfigReader& reader, int32_t vocabulary_size, std::vector<
   }
 }
 
+void ReadNoRepeatNgramSize(ConfigReader& reader, int32_t& tokens) {
+  const int64_t read = reader.NonNegativeOr({"no_repeat_ngram_size"}, tokens);
+  if (read > kMaxNoRepeatNgramSize) {
+    reader.Fail(
+        Concat("no_repeat_ngram_size is ", read, "; it must be in [0, ", kMaxNoRepeatNgramSize, "]")
+    );
+    return;
+  }
+  tokens = static_cast<int32_t>(read);
+}
+
 }  // namespace
 
 StatusOr<GenerationDefaults> ReadGenerationDefaults(
@@ -65,11 +77,15 @@ StatusOr<GenerationDefaults> ReadGenerationDefaults(
   ReadNumber(reader, "top_p", {.least = 0, .most = 1, .least_is_included = false}, sampling.top_p);
   ReadNumber(reader, "min_p", {.least = 0, .most = 1}, sampling.min_p);
   ReadNumber(
+      reader, "typical_p", {.least = 0, .most = 1, .least_is_included = false}, sampling.typical_p
+  );
+  ReadNumber(
       reader,
       "repetition_penalty",
       {.least = 0, .most = 100, .least_is_included = false},
       sampling.repetition_penalty
   );
+  ReadNoRepeatNgramSize(reader, sampling.no_repeat_ngram_tokens);
   // A file written for a larger vocabulary means the same with every token kept.
   sampling.top_k = static_cast<int32_t>(
       std::min<int64_t>(reader.NonNegativeOr({"top_k"}, sampling.top_k), vocabulary_size)

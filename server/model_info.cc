@@ -10,9 +10,11 @@ void SetSampling(const SamplingParameters& defaults, v1::SamplingParameters& sam
   sampling.set_top_k(defaults.top_k);
   sampling.set_top_p(defaults.top_p);
   sampling.set_min_p(defaults.min_p);
+  sampling.set_typical_p(defaults.typical_p);
   sampling.set_repetition_penalty(defaults.repetition_penalty);
   sampling.set_presence_penalty(defaults.presence_penalty);
   sampling.set_frequency_penalty(defaults.frequency_penalty);
+  sampling.set_no_repeat_ngram_size(defaults.no_repeat_ngram_tokens);
 }
 
 void AddRouters(const Model& model, v1::GetModelInfoResponse& info) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/field_violation.h"
+#include "server/forbidden_tokens.h"
 #include "server/sampling_validation.h"
 #include "text/utf8.h"
 
@@ -15,22 +16,6 @@ constexpr size_t kMaxRequestIdBytes = 128;
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
 constexpr int kMaxStopTokenIds = 64;
-
-Status CheckTokenId(const std::string& field, int64_t id, int32_t vocabulary_size) {
-  if (id >= 0 && id < vocabulary_size) {
-    return OkStatus();
-  }
-  return FieldViolation(
-      field,
-      Concat(
-          "is ",
-          id,
-          "; token ids of this model are in [0, ",
-          vocabulary_size,
-          "); was it made with another tokenizer?"
-      )
-  );
-}
 
 Status CheckRequestId(const std::string& id) {
   if (id.size() > kMaxRequestIdBytes) {
@@ -127,15 +112,6 @@ Status CheckStopString(const std::string& field, const std::string& text) {
   const std::optional<size_t> invalid = FindInvalidUtf8(text);
   return invalid ? FieldViolation(field, Concat("is not valid UTF-8 at byte ", *invalid))
                  : OkStatus();
-}
-
-Status CheckCount(const std::string& field, int count, int most) {
-  return count <= most
-             ? OkStatus()
-             : FieldViolation(
-                   field,
-                   Concat("has ", count, " entries; at most ", most, " are taken; leave some out")
-               );
 }
 
 Status CheckStops(const v1::StoppingParameters& stopping, const LoadedModel& model) {
@@ -278,6 +254,7 @@ StatusOr<ValidatedRequest> ValidateRequest(
       generation.sampling,
       ValidateSampling(request.sampling(), model.defaults.sampling, vocabulary_size)
   );
+  RETURN_IF_ERROR(ReadForbiddenTokens(request.sampling(), model, generation.sampling));
   ASSIGN_OR_RETURN(
       generation.sampling.top_logprobs, ValidateTopLogprobs(request.output(), vocabulary_size)
   );

@@ -42,7 +42,7 @@ Status CheckRange(const std::string& field, float value, const Range& range) {
   );
 }
 
-Status CheckScalars(const SamplingParameters& sampling, int32_t vocabulary_size) {
+Status CheckScalars(const SamplingParameters& sampling) {
   RETURN_IF_ERROR(CheckRange(
       "sampling.temperature",
       sampling.temperature,
@@ -57,6 +57,11 @@ Status CheckScalars(const SamplingParameters& sampling, int32_t vocabulary_size)
       "sampling.min_p", sampling.min_p, {.least = 0, .most = 1, .remedy = "0 keeps every token"}
   ));
   RETURN_IF_ERROR(CheckRange(
+      "sampling.typical_p",
+      sampling.typical_p,
+      {.least = 0, .most = 1, .least_is_included = false, .remedy = "1 keeps every token"}
+  ));
+  RETURN_IF_ERROR(CheckRange(
       "sampling.repetition_penalty",
       sampling.repetition_penalty,
       {.least = 0, .most = 100, .least_is_included = false, .remedy = "1 is none"}
@@ -66,11 +71,14 @@ Status CheckScalars(const SamplingParameters& sampling, int32_t vocabulary_size)
       sampling.presence_penalty,
       {.least = -100, .most = 100, .remedy = "0 is none"}
   ));
-  RETURN_IF_ERROR(CheckRange(
+  return CheckRange(
       "sampling.frequency_penalty",
       sampling.frequency_penalty,
       {.least = -100, .most = 100, .remedy = "0 is none"}
-  ));
+  );
+}
+
+Status CheckTopK(const SamplingParameters& sampling, int32_t vocabulary_size) {
   if (sampling.top_k < 0 || sampling.top_k > vocabulary_size) {
     return FieldViolation(
         "sampling.top_k",
@@ -141,6 +149,9 @@ StatusOr<SamplingParameters> ValidateSampling(
   if (message.has_min_p()) {
     sampling.min_p = message.min_p();
   }
+  if (message.has_typical_p()) {
+    sampling.typical_p = message.typical_p();
+  }
   if (message.has_repetition_penalty()) {
     sampling.repetition_penalty = message.repetition_penalty();
   }
@@ -153,7 +164,8 @@ StatusOr<SamplingParameters> ValidateSampling(
   if (message.has_seed()) {
     sampling.seed = message.seed();
   }
-  RETURN_IF_ERROR(CheckScalars(sampling, vocabulary_size));
+  RETURN_IF_ERROR(CheckScalars(sampling));
+  RETURN_IF_ERROR(CheckTopK(sampling, vocabulary_size));
   RETURN_IF_ERROR(ReadLogitBias(message, vocabulary_size, sampling));
   return sampling;
 }

@@ -49,7 +49,7 @@ class Serving : public ::testing::TestWithParam<std::string> {
   ModelServer server_{GetParam()};
 };
 
-// Prompts of 1 to 76 tokens, completions of 8 to 23, and eight kinds of sampling.
+// Eight kinds of sampling, from the eighth request on with restrictions besides.
 v1::GenerateRequest WithSettingsOf(int number, v1::GenerateRequest request) {
   v1::SamplingParameters& sampling = *request.mutable_sampling();
   sampling.set_seed(static_cast<uint64_t>(number) * 1000003);
@@ -77,6 +77,14 @@ v1::GenerateRequest WithSettingsOf(int number, v1::GenerateRequest request) {
     default:
       request.mutable_output()->set_top_logprobs(3);
   }
+  if (number >= 8) {
+    sampling.set_typical_p(0.9F);
+    sampling.set_no_repeat_ngram_size(2 + number % 2);
+    sampling.add_bad_word_tokens()->add_ids(number);
+    for (int32_t id = number % 2; id < 60; id += 2) {
+      sampling.add_allowed_token_ids(id);
+    }
+  }
   request.mutable_stopping()->set_ignore_eos(true);
   return request;
 }
@@ -84,6 +92,7 @@ v1::GenerateRequest WithSettingsOf(int number, v1::GenerateRequest request) {
 // With the trained models, which have a tokenizer.
 class ServingText : public Serving {};
 
+// Prompts of 1 to 76 tokens, completions of 8 to 23.
 TEST_P(Serving, SixteenStreamsTogetherGiveWhatEachGivesAlone) {
   constexpr int kStreams = 16;
   std::vector<v1::GenerateRequest> requests;

@@ -48,14 +48,17 @@ TEST_F(GenerationDefaultsTest, KeepsTheBaseWhenThereIsNoFile) {
 
 TEST_F(GenerationDefaultsTest, ReadsEveryKeyThatItKnowsAndIgnoresOthers) {
   const auto defaults = Read(R"({"temperature": 0.5, "top_k": 20, "top_p": 0.9, "min_p": 0.05,
-      "repetition_penalty": 1.25, "max_new_tokens": 33, "eos_token_id": [2, 7], "cache": {}})");
+      "typical_p": 0.75, "repetition_penalty": 1.25, "no_repeat_ngram_size": 4, "max_new_tokens": 33, "eos_token_id": [2, 7], "cache": {}})"
+  );
 
   ASSERT_TRUE(defaults.ok()) << defaults.status();
   EXPECT_EQ(defaults->sampling.temperature, 0.5F);
   EXPECT_EQ(defaults->sampling.top_k, 20);
   EXPECT_EQ(defaults->sampling.top_p, 0.9F);
   EXPECT_EQ(defaults->sampling.min_p, 0.05F);
+  EXPECT_EQ(defaults->sampling.typical_p, 0.75F);
   EXPECT_EQ(defaults->sampling.repetition_penalty, 1.25F);
+  EXPECT_EQ(defaults->sampling.no_repeat_ngram_tokens, 4);
   EXPECT_EQ(defaults->max_tokens, 33);
   EXPECT_THAT(defaults->eos_token_ids, ElementsAre(2, 7));
 }
@@ -87,6 +90,13 @@ TEST_F(GenerationDefaultsTest, NamesTheRangeOfAValueThatIsOutOfIt) {
 
   EXPECT_THAT(MessageOf(status), HasSubstr("generation_config.json"));
   EXPECT_THAT(MessageOf(status), HasSubstr("top_p is 1.5; it must be in (0, 1]"));
+}
+
+TEST_F(GenerationDefaultsTest, NamesTheLongestNgramThatMayNotRepeat) {
+  EXPECT_THAT(
+      MessageOf(Read(R"({"no_repeat_ngram_size": 257})").status()),
+      HasSubstr("no_repeat_ngram_size is 257; it must be in [0, 256]")
+  );
 }
 
 TEST_F(GenerationDefaultsTest, RefusesAnEndTokenOutOfTheVocabulary) {

@@ -198,6 +198,14 @@ const Refusal kRefusals[] = {
      [](Request& r) { r.mutable_sampling()->set_min_p(1.25F); },
      "sampling.min_p",
      {"is 1.25", "[0, 1]"}},
+    {"TypicalPZero",
+     [](Request& r) { r.mutable_sampling()->set_typical_p(0); },
+     "sampling.typical_p",
+     {"is 0", "(0, 1]", "1 keeps every token"}},
+    {"TypicalPNan",
+     [](Request& r) { r.mutable_sampling()->set_typical_p(kNan); },
+     "sampling.typical_p",
+     {"is nan", "(0, 1]"}},
     {"TopKNegative",
      [](Request& r) { r.mutable_sampling()->set_top_k(-1); },
      "sampling.top_k",
@@ -334,6 +342,7 @@ TEST(RequestValidation, TakesEveryLimitItself) {
   sampling.set_top_k(300);
   sampling.set_top_p(1);
   sampling.set_min_p(1);
+  sampling.set_typical_p(1);
   sampling.set_repetition_penalty(100);
   sampling.set_presence_penalty(-100);
   sampling.set_frequency_penalty(100);
