@@ -22,9 +22,14 @@ struct GenerateFlags {
   std::optional<int32_t> top_k;
   std::optional<float> top_p;
   std::optional<float> min_p;
+  std::optional<float> typical_p;
   std::optional<float> repetition_penalty;
   std::optional<float> presence_penalty;
   std::optional<float> frequency_penalty;
+  std::optional<int32_t> no_repeat_ngram_size;
+  std::vector<std::string> bad_words;
+  std::vector<std::string> bad_word_tokens;
+  std::vector<int32_t> allowed_token_ids;
   std::optional<uint64_t> seed;
   std::optional<int32_t> max_tokens;
   std::optional<int32_t> min_tokens;
@@ -37,7 +42,24 @@ struct GenerateFlags {
   CompletionFormat format = CompletionFormat::kText;
 };
 
-void SetSampling(const GenerateFlags& flags, v1::SamplingParameters& sampling) {
+Status SetForbiddenTokens(const GenerateFlags& flags, v1::SamplingParameters& sampling) {
+  if (flags.no_repeat_ngram_size.has_value()) {
+    sampling.set_no_repeat_ngram_size(*flags.no_repeat_ngram_size);
+  }
+  for (const std::string& word : flags.bad_words) {
+    sampling.add_bad_words(word);
+  }
+  for (const std::string& word : flags.bad_word_tokens) {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadTokenList(word));
+    sampling.add_bad_word_tokens()->mutable_ids()->Add(ids.begin(), ids.end());
+  }
+  sampling.mutable_allowed_token_ids()->Add(
+      flags.allowed_token_ids.begin(), flags.allowed_token_ids.end()
+  );
+  return OkStatus();
+}
+
+Status SetSampling(const GenerateFlags& flags, v1::SamplingParameters& sampling) {
   const auto set = [&sampling](const auto& flag, auto setter) {
     if (flag.has_value()) {
       (sampling.*setter)(*flag);
@@ -47,10 +69,12 @@ void SetSampling(const GenerateFlags& flags, v1::SamplingParameters& sampling) {
   set(flags.top_k, &v1::SamplingParameters::set_top_k);
   set(flags.top_p, &v1::SamplingParameters::set_top_p);
   set(flags.min_p, &v1::SamplingParameters::set_min_p);
+  set(flags.typical_p, &v1::SamplingParameters::set_typical_p);
   set(flags.repetition_penalty, &v1::SamplingParameters::set_repetition_penalty);
   set(flags.presence_penalty, &v1::SamplingParameters::set_presence_penalty);
   set(flags.frequency_penalty, &v1::SamplingParameters::set_frequency_penalty);
   set(flags.seed, &v1::SamplingParameters::set_seed);
+  return SetForbiddenTokens(flags, sampling);
 }
 
 void SetStopping(const GenerateFlags& flags, v1::StoppingParameters& stopping) {
@@ -77,7 +101,7 @@ StatusOr<v1::GenerateRequest> RequestOf(const GenerateFlags& flags) {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadTokenList(flags.prompt_tokens));
     request.mutable_prompt_tokens()->mutable_ids()->Add(ids.begin(), ids.end());
   }
-  SetSampling(flags, *request.mutable_sampling());
+  RETURN_IF_ERROR(SetSampling(flags, *request.mutable_sampling()));
   SetStopping(flags, *request.mutable_stopping());
   if (flags.top_logprobs.has_value()) {
     request.mutable_output()->set_top_logprobs(*flags.top_logprobs);
@@ -164,6 +188,13 @@ void AddSamplingFlags(CLI::App& command, GenerateFlags& flags) {
       "Leave out tokens less likely than this share of the likeliest, 0 to 1"
   );
   command.add_option(
+      "--typical-p",
+      flags.typical_p,
+      "Choose among the tokens whose surprise is nearest to the mean with this share together, "
+      "above "
+      "0 to 1"
+  );
+  command.add_option(
       "--repetition-penalty",
       flags.repetition_penalty,
       "Divides logits of tokens seen before, above 0 to 100; 1 is none"
@@ -183,6 +214,31 @@ void AddSamplingFlags(CLI::App& command, GenerateFlags& flags) {
           "--seed", flags.seed, "The same seed gives the same completion; drawn when absent"
       )
       ->check(CLI::NonNegativeNumber);
+}
+
+void AddForbiddenTokenFlags(CLI::App& command, GenerateFlags& flags) {
+  command.add_option(
+      "--no-repeat-ngram-size",
+      flags.no_repeat_ngram_size,
+      "Never repeat a run of so many tokens of prompt and completion, 0 to 256; 0 is off"
+  );
+  command.add_option("--bad-word", flags.bad_words, "Never generate this text; may be repeated")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--bad-word-tokens",
+          flags.bad_word_tokens,
+          "Never generate these token ids in a row, 12,7,9; may be repeated"
+      )
+      ->type_name("IDS")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--allowed-token-id",
+          flags.allowed_token_ids,
+          "Generate nothing but this token; may be repeated"
+      )
+      ->allow_extra_args(false);
 }
 
 void AddStoppingFlags(CLI::App& command, GenerateFlags& flags) {
@@ -236,6 +292,7 @@ void AddGenerateCommand(CLI::App& app, RunCommand& run) {
   );
   AddPromptFlags(*command, *flags);
   AddSamplingFlags(*command, *flags);
+  AddForbiddenTokenFlags(*command, *flags);
   AddStoppingFlags(*command, *flags);
   AddOutputFlags(*command, *flags);
   AddComputeFlags(*command, flags->model);

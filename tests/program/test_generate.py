@@ -10,6 +10,7 @@ import tiny_model
 from switchyard_process import PROGRAM, ServerProcess, run
 
 SAMPLING = ["--temperature", 1.5, "--top-k", 50, "--top-p", 0.9, "--min-p", 0.01, "--repetition-penalty", 1.1]
+SAMPLING += ["--typical-p", 0.95, "--no-repeat-ngram-size", 3, "--bad-word", "th", "--bad-word-tokens", "80,81"]
 SAMPLING += ["--presence-penalty", 0.1, "--frequency-penalty", 0.1, "--seed", 7, "--max-tokens", 30, "--ignore-eos"]
 
 
@@ -54,6 +55,14 @@ class GenerateTest(unittest.TestCase):
         ids = self.there(*flags, "--format", "ids").stdout.split()
 
         self.assertEqual([int(token_id) for token_id in ids], expected)
+
+    def test_allowed_tokens_are_the_only_ones(self):
+        flags = ["--prompt-tokens", "1,80", "--max-tokens", 9, "--ignore-eos", "--format", "ids"]
+
+        ids = self.here(*flags, "--allowed-token-id", 70, "--allowed-token-id", 71).stdout.split()
+
+        self.assertEqual(len(ids), 9)
+        self.assertLessEqual(set(ids), {"70", "71"})
 
     def test_a_token_file_is_the_same_prompt_as_its_ids(self):
         tiny_model.write_tokens(self.folder / "prompt", [1, 80, 81])
@@ -106,6 +115,11 @@ class GenerateTest(unittest.TestCase):
             (["--prompt-tokens", ",".join(["5"] * 97)], "96"),
             (["--prompt", "x", "--max-tokens", "0"], "max_tokens"),
             (["--prompt", "x", "--logprobs", "21"], "top_logprobs"),
+            (["--prompt", "x", "--typical-p", "0"], "typical_p"),
+            (["--prompt", "x", "--no-repeat-ngram-size", "257"], "257"),
+            (["--prompt", "x", "--bad-word", ""], "bad_words[0]"),
+            (["--prompt", "x", "--bad-word-tokens", "1,,2"], "1,,2"),
+            (["--prompt", "x", "--allowed-token-id", "266"], "allowed_token_ids[0]"),
         ]
         for flags, part in wrong:
             for where in (["--model", self.model], ["--server", self.server.address]):

@@ -102,6 +102,45 @@ class Generating(ClientTest):
         self.assertEqual(stopped.stop_string, "zzz")
         self.assertEqual(stopped.finish_reason, "stop")
 
+    def test_only_allowed_tokens_come_but_no_bad_words(self):
+        allowed = tiny_model.encode("xyz")
+        parameters = dict(max_tokens=30, seed=5, temperature=100, ignore_eos=True, allowed_token_ids=allowed)
+
+        free = self.client.generate_once(PROMPT, **parameters)
+        restricted = self.client.generate_once(
+            PROMPT, bad_words=["x"], bad_word_tokens=[[allowed[1], allowed[1]]], **parameters
+        )
+
+        self.assertEqual(set(free.text), set("xyz"))
+        self.assertEqual(set(restricted.text), set("yz"))
+        self.assertNotIn("yy", restricted.text)
+
+    def test_no_run_of_tokens_comes_twice(self):
+        done = self.client.generate_once(PROMPT, max_tokens=60, temperature=0, ignore_eos=True, no_repeat_ngram_size=2)
+
+        tokens = [*PROMPT, *done.token_ids]
+        pairs = list(zip(tokens, tokens[1:]))
+        self.assertEqual(len(pairs), len(set(pairs)))
+
+    def test_typical_p_leaves_tokens_out(self):
+        # The most typical token alone has so small a share.
+        completions = {
+            self.client.generate_once(PROMPT, max_tokens=1, seed=seed, typical_p=1e-6, ignore_eos=True).token_ids
+            for seed in range(8)
+        }
+
+        self.assertEqual(len(completions), 1)
+
+    def test_forbidding_everything_is_an_invalid_request(self):
+        with self.assertRaises(InvalidRequestError) as raised:
+            self.client.generate_once(PROMPT, allowed_token_ids=[70], bad_word_tokens=[[70]])
+
+        self.assertIn("no token is left to choose", raised.exception.message)
+
+    def test_one_bad_word_is_no_list(self):
+        with self.assertRaises(TypeError):
+            self.client.generate(PROMPT, bad_words="x")
+
     def test_logprobs_come_with_each_token(self):
         done = self.client.generate_once(PROMPT, max_tokens=5, temperature=0, top_logprobs=3, ignore_eos=True)
 

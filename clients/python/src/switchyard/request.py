@@ -18,11 +18,16 @@ def generation_request(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    typical_p: float | None = None,
     repetition_penalty: float | None = None,
     presence_penalty: float | None = None,
     frequency_penalty: float | None = None,
     seed: int | None = None,
     logit_bias: Mapping[int, float] | None = None,
+    no_repeat_ngram_size: int | None = None,
+    bad_words: Sequence[str] = (),
+    bad_word_tokens: Sequence[Sequence[int]] = (),
+    allowed_token_ids: Sequence[int] = (),
     max_tokens: int | None = None,
     min_tokens: int | None = None,
     stop_strings: Sequence[str] = (),
@@ -40,9 +45,13 @@ def generation_request(
     add_bos: whether a text gets the beginning-of-sequence token; default as the model does it.
     temperature: 0 to 100; 0 always takes the likeliest token.
     top_k: choose among so many tokens; 0 is all. top_p: among the likeliest with this share together, above 0
-    to 1. min_p: leave out tokens less likely than this share of the likeliest, 0 to 1.
+    to 1. min_p: leave out tokens less likely than this share of the likeliest, 0 to 1. typical_p: among the tokens
+    whose surprise is nearest to the mean with this share together, above 0 to 1.
     repetition_penalty: above 0 to 100, 1 is none. presence_penalty, frequency_penalty: -100 to 100.
     seed: the same seed gives the same completion. logit_bias: token id -> -100 to 100.
+    no_repeat_ngram_size: never repeat a run of so many tokens of prompt and completion, 0 to 256; 0 is off.
+    bad_words: texts that are never generated, at most 256; bad_word_tokens: the same as sequences of token ids.
+    allowed_token_ids: nothing but these tokens is generated, at most 16384; empty is all.
     max_tokens, min_tokens: length of the completion. ignore_eos: go on after an end-of-sequence token.
     stop_strings: at most 16. stop_token_ids: at most 64. include_stop: keep the matched string in the text.
     top_logprobs: 0 to 20; each token comes with its log-probability and so many likeliest ones beside it.
@@ -52,6 +61,8 @@ def generation_request(
     """
     if isinstance(stop_strings, str):
         raise TypeError("stop_strings is a list of strings; write [text] for one")
+    if isinstance(bad_words, str):
+        raise TypeError("bad_words is a list of strings; write [text] for one")
     request = inference_pb2.GenerateRequest(
         request_id=request_id,
         model=model,
@@ -62,11 +73,16 @@ def generation_request(
             top_k=top_k,
             top_p=top_p,
             min_p=min_p,
+            typical_p=typical_p,
             repetition_penalty=repetition_penalty,
             presence_penalty=presence_penalty,
             frequency_penalty=frequency_penalty,
             seed=seed,
             logit_bias=logit_bias,
+            no_repeat_ngram_size=no_repeat_ngram_size,
+            bad_words=bad_words,
+            bad_word_tokens=[inference_pb2.TokenIds(ids=ids) for ids in bad_word_tokens],
+            allowed_token_ids=allowed_token_ids,
         ),
         stopping=inference_pb2.StoppingParameters(
             max_tokens=max_tokens,
