@@ -220,6 +220,8 @@ class Ops {
 
   virtual const char* Name() const = 0;
 
+  // What Allocate could give at this moment.
+  virtual int64_t AvailableBytes() const = 0;
   // RESOURCE_EXHAUSTED, with both numbers, when the backend has not so much memory. The memory is
   // zeroed.
   virtual StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) = 0;

@@ -1,12 +1,9 @@
 #include "kernels/reference/reference_ops.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <string>
 
+#include "base/available_memory.h"
 #include "base/check.h"
 #include "kernels/float16.h"
 
@@ -30,22 +27,6 @@ class HostBuffer : public Buffer {
   int64_t bytes_;
 };
 
-// What the kernel says can be had without swapping. The page cache counts as free, so free pages
-// alone would refuse far too early.
-int64_t AvailableMemoryBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  int64_t kibibytes = 0;
-  std::string unit;
-  while (file >> name >> kibibytes) {
-    std::getline(file, unit);
-    if (name == "MemAvailable:") {
-      return kibibytes * 1024;
-    }
-  }
-  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-}
-
 int RankOf(WeightRole role) {
   switch (role) {
     case WeightRole::kVector:
@@ -59,9 +40,13 @@ int RankOf(WeightRole role) {
 
 }  // namespace
 
+int64_t ReferenceOps::AvailableBytes() const {
+  return AvailableMemoryBytes();
+}
+
 StatusOr<std::unique_ptr<Buffer>> ReferenceOps::Allocate(int64_t bytes) {
   CHECK(bytes >= 0) << "bytes=" << bytes;
-  const int64_t available_bytes = AvailableMemoryBytes();
+  const int64_t available_bytes = AvailableBytes();
   void* data = nullptr;
   if (bytes <= available_bytes) {
     const int64_t rounded_bytes = (bytes / kAlignment + 1) * kAlignment;
@@ -73,7 +58,9 @@ StatusOr<std::unique_ptr<Buffer>> ReferenceOps::Allocate(int64_t bytes) {
         bytes,
         " bytes; the machine has ",
         available_bytes,
-        " bytes available; use a smaller cache or model, or free memory"
+        " bytes available on this machine and in its control group; use a smaller cache or model, "
+        "or "
+        "free memory"
     );
   }
   std::memset(data, 0, static_cast<size_t>(bytes));

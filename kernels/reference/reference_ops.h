@@ -15,6 +15,7 @@ class ReferenceOps : public Ops {
  public:
   const char* Name() const override { return "reference"; }
 
+  int64_t AvailableBytes() const override;
   StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   void Upload(const void* host, void* device, int64_t bytes) override;
   void Download(const void* device, void* host, int64_t bytes) override;
