@@ -23,15 +23,20 @@ struct EngineOptions {
 struct EngineLoad {
   int32_t running_requests = 0;
   int32_t waiting_requests = 0;
-  int32_t available_blocks = 0;  // that a request may take, cached ones too
-  int32_t cached_blocks = 0;     // of those, with a prefix that may be wanted again
+  int32_t available_blocks = 0;  // held by no request
+  int32_t cached_blocks = 0;     // of those, the ones that keep a prefix which may come again
   int32_t total_blocks = 0;
-  int64_t preempted_total = 0;
+
+  // Since the engine was made.
   int64_t steps_total = 0;
-  double computing_seconds_total = 0;    // in the model and the sampler
-  double bookkeeping_seconds_total = 0;  // the rest of the steps: planning, blocks, results
-  // Requests that ended because the model's logits held a NaN or an infinity, since the start.
-  int64_t not_finite_logits_total = 0;
+  int64_t preempted_total = 0;
+  int64_t not_finite_total = 0;  // requests that ended because of their logits
+  double step_seconds_total = 0;
+  double scheduling_seconds_total = 0;  // of those, all but the model
+
+  // Grows whenever the engine thread finishes what it was doing, at least with every step: while
+  // there is work and this stands still, one step is taking long.
+  int64_t heartbeats = 0;
 };
 
 // Runs requests through the model: one thread that drains the inbox, plans a step, runs it,

@@ -120,18 +120,17 @@ bool EngineCore::Step() {
 
 void EngineCore::CountStep(Clock::duration computing, Clock::duration whole) {
   steps_.fetch_add(1, std::memory_order_relaxed);
-  computing_ns_.fetch_add(Nanoseconds(computing), std::memory_order_relaxed);
-  bookkeeping_ns_.fetch_add(Nanoseconds(whole - computing), std::memory_order_relaxed);
+  step_ns_.fetch_add(Nanoseconds(whole), std::memory_order_relaxed);
+  scheduling_ns_.fetch_add(Nanoseconds(whole - computing), std::memory_order_relaxed);
 }
 
 EngineLoad EngineCore::Load() const {
   EngineLoad load = requests_.Load();
-  load.not_finite_logits_total = not_finite_logits_.load(std::memory_order_relaxed);
+  load.not_finite_total = not_finite_logits_.load(std::memory_order_relaxed);
   load.steps_total = steps_.load(std::memory_order_relaxed);
-  load.computing_seconds_total =
-      1e-9 * static_cast<double>(computing_ns_.load(std::memory_order_relaxed));
-  load.bookkeeping_seconds_total =
-      1e-9 * static_cast<double>(bookkeeping_ns_.load(std::memory_order_relaxed));
+  load.step_seconds_total = 1e-9 * static_cast<double>(step_ns_.load(std::memory_order_relaxed));
+  load.scheduling_seconds_total =
+      1e-9 * static_cast<double>(scheduling_ns_.load(std::memory_order_relaxed));
   return load;
 }
 

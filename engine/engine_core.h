@@ -90,8 +90,8 @@ class EngineCore {
   StepWork work_;
 
   std::atomic<int64_t> steps_ = 0;
-  std::atomic<int64_t> computing_ns_ = 0;
-  std::atomic<int64_t> bookkeeping_ns_ = 0;
+  std::atomic<int64_t> step_ns_ = 0;
+  std::atomic<int64_t> scheduling_ns_ = 0;
 };
 
 }  // namespace switchyard

@@ -171,4 +171,16 @@ Status CheckRequest(const GenerationRequest& request, const RequestBounds& bound
   return CheckTokenIds(request, bounds.vocabulary_size);
 }
 
+Status CheckQueue(int64_t waiting_requests, int64_t max_queued_requests) {
+  if (waiting_requests < max_queued_requests) {
+    return OkStatus();
+  }
+  return ResourceExhausted(
+      waiting_requests,
+      " requests are waiting; the queue holds ",
+      max_queued_requests,
+      "; try again later, or on another server"
+  );
+}
+
 }  // namespace switchyard

@@ -22,4 +22,7 @@ struct RequestBounds {
 // below. Safe from any thread.
 Status CheckRequest(const GenerationRequest& request, const RequestBounds& bounds);
 
+// RESOURCE_EXHAUSTED when so many requests wait that there is no place for one more.
+Status CheckQueue(int64_t waiting_requests, int64_t max_queued_requests);
+
 }  // namespace switchyard

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "engine/answer.h"
+#include "engine/request_check.h"
 
 namespace switchyard {
 
@@ -46,14 +47,7 @@ StatusOr<RequestId> ThreadedEngine::Submit(GenerationRequest request) {
     return Unavailable("the engine is stopping and takes no more requests; try another server");
   }
   const auto waiting = static_cast<int64_t>(submitted_.size()) + core_->Load().waiting_requests;
-  if (waiting >= options().max_queued_requests) {
-    return ResourceExhausted(
-        waiting,
-        " requests are waiting; the queue holds ",
-        options().max_queued_requests,
-        "; try again later"
-    );
-  }
+  RETURN_IF_ERROR(CheckQueue(waiting, options().max_queued_requests));
   submitted_.push_back(std::move(sequence));
   mail_arrived_.NotifyAll();
   return id;
@@ -103,6 +97,7 @@ EngineLoad ThreadedEngine::Load() const {
   const MutexLock lock(mutex_);
   EngineLoad load = core_->Load();
   load.waiting_requests += static_cast<int32_t>(submitted_.size());
+  load.heartbeats = heartbeats_.load(std::memory_order_relaxed);
   return load;
 }
 
@@ -124,6 +119,7 @@ void ThreadedEngine::Run() {
     }
     RunTasks();
     has_runnable_work = core_->Step();
+    heartbeats_.fetch_add(1, std::memory_order_relaxed);
   }
   core_->CancelAll();
   RunTasks();

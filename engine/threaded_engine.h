@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -65,6 +66,9 @@ class ThreadedEngine final : public Engine {
   std::optional<Clock::time_point> stop_deadline_ ABSL_GUARDED_BY(mutex_);
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  std::atomic<int64_t> heartbeats_ =
+      0;  // steps that the engine thread has finished, empty ones too
 
   // The engine thread's own, to empty the inbox without holding the lock or allocating.
   std::vector<RequestId> taken_cancelled_;

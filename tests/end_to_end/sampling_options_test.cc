@@ -139,7 +139,7 @@ TEST_P(SamplingOptions, ForbiddingEveryTokenEndsThatRequestAlone) {
       impossible.status.error_message(), HasSubstr("no token is left to choose after 0 tokens")
   );
   EXPECT_THAT(Run(Request(5, 1)).token_ids, SizeIs(5));
-  EXPECT_EQ(server_.engine().Load().not_finite_logits_total, 0);
+  EXPECT_EQ(server_.engine().Load().not_finite_total, 0);
 }
 
 TEST_P(SamplingOptions, AModelSaysItsDefaults) {

@@ -144,7 +144,7 @@ TEST(EngineCore, EndsOnlyTheRequestWhoseLogitsAreNotFinite) {
   EXPECT_THAT(poisoned->tokens, SizeIs(0));
   EXPECT_EQ(sink->tokens, expected->tokens);
   EXPECT_TRUE(engine.all_blocks_are_free());
-  EXPECT_EQ(engine.core().Load().not_finite_logits_total, 1);
+  EXPECT_EQ(engine.core().Load().not_finite_total, 1);
 }
 
 TEST(EngineCore, EndsOnlyTheRequestThatForbidsEveryToken) {
@@ -169,7 +169,7 @@ TEST(EngineCore, EndsOnlyTheRequestThatForbidsEveryToken) {
   );
   EXPECT_EQ(neighbour->tokens, GreedyTokens(Prompt(9), 8));
   EXPECT_TRUE(engine.all_blocks_are_free());
-  EXPECT_EQ(engine.core().Load().not_finite_logits_total, 0);
+  EXPECT_EQ(engine.core().Load().not_finite_total, 0);
 }
 
 TEST(EngineCore, ReadsNothingFromABlockThatAPoisonedRequestHeld) {

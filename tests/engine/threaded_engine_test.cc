@@ -276,6 +276,20 @@ TEST_F(ThreadedEngineTest, GivesUpOnTheCountersWhenAStepTakesTooLong) {
   sink->WaitUntilFinished();
 }
 
+TEST_F(ThreadedEngineTest, StandsStillWhileAStepLastsAndMovesWithItsEnd) {
+  Start();
+  Gate gate;
+  const auto sink = SubmitHeld(gate, 5);
+  const int64_t within_first = engine_->Load().heartbeats;
+  const int64_t still_within = engine_->Load().heartbeats;
+  gate.Open();
+  sink->WaitUntilFinished();
+
+  EXPECT_EQ(still_within, within_first);
+  // The first four steps are over when the fifth gives the last token.
+  EXPECT_GE(engine_->Load().heartbeats, within_first + 4);
+}
+
 TEST_F(ThreadedEngineTest, FreesEverythingUnderRandomCancelsFromManyThreads) {
   Start();
   constexpr int kThreads = 4;
