@@ -112,7 +112,8 @@ StatusOr<v1::GenerateRequest> RequestOf(const GenerateFlags& flags) {
 StatusOr<v1::Finished> GenerateHere(
     const ModelFlags& flags, const v1::GenerateRequest& request, CompletionPrinter& printer
 ) {
-  ServingState state;
+  // A terminal may take its time.
+  ServingState state{ServingOptions{.outbox_bytes = INT64_MAX}};
   LoadOptions options;
   options.backend = BackendOptions{.device = flags.device, .threads = flags.threads};
   options.weights = WeightOptionsOf(flags);

@@ -2,57 +2,9 @@
 
 #include <utility>
 
-#include "server/grpc_status.h"
 #include "server/message_bytes.h"
 
 namespace switchyard {
-
-grpc::ServerUnaryReactor* GenerateOnce::Start(
-    ServingState& state,
-    const grpc::ServerContextBase& context,
-    const grpc::ByteBuffer& request,
-    grpc::ByteBuffer& response
-) {
-  const auto call = std::make_shared<GenerateOnce>(response);
-  call->self_ = call;
-  const Status status = call->Begin(state, context, request);
-  if (status.ok()) {
-    call->Deliver();
-  } else {
-    call->Finish(ToGrpcStatus(status));
-  }
-  return call.get();
-}
-
-Status GenerateOnce::Begin(
-    ServingState& state, const grpc::ServerContextBase& context, const grpc::ByteBuffer& bytes
-) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Generation> generation,
-      Generation::Start(
-          state,
-          {.context = context,
-           .request = bytes,
-           .wake_when = WakeWhen::kFinished,
-           .wake = DeliverThrough(state.pump(), weak_from_this())}
-      )
-  );
-  const MutexLock lock(mutex_);
-  generation_ = std::move(generation);
-  return OkStatus();
-}
-
-void GenerateOnce::OnCancel() {
-  const MutexLock lock(mutex_);
-  if (generation_ != nullptr) {
-    generation_->Cancel();
-  }
-}
-
-void GenerateOnce::OnDone() {
-  // May be the last owner: frees this on return.
-  const std::shared_ptr<GenerateOnce> self = std::move(self_);
-}
 
 void GenerateOnce::Deliver() {
   Status status;

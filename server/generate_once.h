@@ -3,47 +3,29 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <memory>
-
-#include "engine/mutex.h"
-#include "server/generation.h"
-#include "server/serving_state.h"
+#include "server/generation_reactor.h"
+#include "switchyard/v1/inference.pb.h"
 
 namespace switchyard {
 
 // One running GenerateOnce RPC: waits, without a thread, until the generation is over. Thread-safe.
-class GenerateOnce final : public grpc::ServerUnaryReactor,
-                           public std::enable_shared_from_this<GenerateOnce> {
+class GenerateOnce final : public GenerationReactor<grpc::ServerUnaryReactor> {
  public:
-  explicit GenerateOnce(grpc::ByteBuffer& response) : response_(response) {}
-
-  // Begins the RPC; a bad request finishes it at once. Owned by gRPC from here on: freed after
-  // OnDone. `state` and `response` must outlive it.
-  static grpc::ServerUnaryReactor* Start(
-      ServingState& state,
-      const grpc::ServerContextBase& context,
-      const grpc::ByteBuffer& request,
-      grpc::ByteBuffer& response
-  );
-
-  void OnCancel() override;
-  void OnDone() override;
+  // `state`, `context` and `response` must outlive the RPC.
+  GenerateOnce(
+      ServingState& state, const grpc::ServerContextBase& context, grpc::ByteBuffer& response
+  )
+      : GenerationReactor(state, context), response_(response) {}
 
   // Finishes the RPC if the generation is over.
-  void Deliver();
+  void Deliver() override;
+  void OnTick(Clock::time_point /*now*/) override {}
 
  private:
-  Status Begin(
-      ServingState& state, const grpc::ServerContextBase& context, const grpc::ByteBuffer& bytes
-  );
   void Collect(const v1::Delta& delta) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Answer(GenerationEnd end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ByteBuffer& response_;
-  std::shared_ptr<GenerateOnce> self_;  // until OnDone
-
-  Mutex mutex_;
-  std::unique_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);  // null until accepted
   v1::GenerateOnceResponse collected_ ABSL_GUARDED_BY(mutex_);
 };
 

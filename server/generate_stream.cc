@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "server/grpc_status.h"
 #include "server/message_bytes.h"
 
 namespace switchyard {
@@ -13,38 +12,6 @@ bool IsEmpty(const v1::Delta& delta) {
 }
 
 }  // namespace
-
-grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerateStream::Start(
-    ServingState& state, const grpc::ServerContextBase& context, const grpc::ByteBuffer& request
-) {
-  const auto stream = std::make_shared<GenerateStream>();
-  stream->self_ = stream;
-  const Status status = stream->Begin(state, context, request);
-  if (status.ok()) {
-    stream->Deliver();
-  } else {
-    stream->Finish(ToGrpcStatus(status));
-  }
-  return stream.get();
-}
-
-Status GenerateStream::Begin(
-    ServingState& state, const grpc::ServerContextBase& context, const grpc::ByteBuffer& bytes
-) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Generation> generation,
-      Generation::Start(
-          state,
-          {.context = context,
-           .request = bytes,
-           .wake_when = WakeWhen::kAnythingCame,
-           .wake = DeliverThrough(state.pump(), weak_from_this())}
-      )
-  );
-  const MutexLock lock(mutex_);
-  generation_ = std::move(generation);
-  return OkStatus();
-}
 
 void GenerateStream::OnWriteDone(bool ok) {
   {
@@ -58,16 +25,38 @@ void GenerateStream::OnWriteDone(bool ok) {
   Deliver();
 }
 
-void GenerateStream::OnCancel() {
-  const MutexLock lock(mutex_);
-  if (generation_ != nullptr) {
-    generation_->Cancel();
+void GenerateStream::OnTick(Clock::time_point now) {
+  {
+    const MutexLock lock(mutex_);
+    if (!CheckStall(now)) {
+      return;
+    }
+    resetting_ = true;
   }
+  context_.TryCancel();
+  {
+    const MutexLock lock(mutex_);
+    resetting_ = false;
+  }
+  Deliver();
 }
 
-void GenerateStream::OnDone() {
-  // May be the last owner: frees this on return.
-  const std::shared_ptr<GenerateStream> self = std::move(self_);
+bool GenerateStream::CheckStall(Clock::time_point now) {
+  const std::chrono::milliseconds timeout = state_.options().stall_timeout;
+  if (!writing_ || was_reset_ || now - write_began_ < timeout) {
+    return false;
+  }
+  if (stalled_) {
+    was_reset_ = now - write_began_ >= 2 * timeout;
+    return was_reset_;
+  }
+  stalled_ = true;
+  GenerationEnd end = generation_->EndStalled(timeout);
+  // Behind a `finished` event nothing may come but OK.
+  if (!last_written_) {
+    end_ = std::move(end);
+  }
+  return false;
 }
 
 void GenerateStream::Deliver() {
@@ -86,9 +75,6 @@ void GenerateStream::Deliver() {
     case Step::kWrite:
       StartWrite(&outgoing_);
       return;
-    case Step::kWriteAndFinish:
-      StartWriteAndFinish(&outgoing_, grpc::WriteOptions(), grpc::Status::OK);
-      return;
     case Step::kFinish:
       Finish(status);
       return;
@@ -96,8 +82,11 @@ void GenerateStream::Deliver() {
 }
 
 GenerateStream::Step GenerateStream::NextStep() {
-  if (generation_ == nullptr || writing_ || ended_) {
+  if (generation_ == nullptr || writing_ || resetting_ || ended_) {
     return Step::kNone;
+  }
+  if (stalled_ || last_written_) {
+    return EndStep();
   }
   TokenStream::Taken taken = generation_->Take();
   if (taken.finished) {
@@ -108,23 +97,30 @@ GenerateStream::Step GenerateStream::NextStep() {
   }
   v1::GenerateResponse response;
   response.mutable_delta()->Swap(&taken.delta);
+  return Write(response);
+}
+
+GenerateStream::Step GenerateStream::Write(const v1::GenerateResponse& response) {
   const Status written = SerializeMessage(response, outgoing_);
   if (!written.ok()) {
     return Fail(written);
   }
   writing_ = true;
+  write_began_ = state_.options().now();
   return Step::kWrite;
 }
 
+// Not WriteAndFinish: a client that never reads the last event would keep the RPC for ever, because
+// what has been told to finish cannot be reset any more.
 GenerateStream::Step GenerateStream::EndStep() {
-  ended_ = true;
-  if (!end_->status.ok()) {
-    return Step::kFinish;
+  if (end_->status.ok() && !last_written_ && !broken_) {
+    last_written_ = true;
+    v1::GenerateResponse response;
+    response.mutable_finished()->Swap(&end_->finished);
+    return Write(response);
   }
-  v1::GenerateResponse response;
-  response.mutable_finished()->Swap(&end_->finished);
-  const Status written = SerializeMessage(response, outgoing_);
-  return written.ok() ? Step::kWriteAndFinish : Fail(written);
+  ended_ = true;
+  return Step::kFinish;
 }
 
 GenerateStream::Step GenerateStream::Fail(const Status& status) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/request_check.h"
 #include "server/message_bytes.h"
 #include "server/request_validation.h"
 
@@ -33,6 +34,17 @@ const char* NameOf(FinishReason reason) {
       break;
   }
   return "error";
+}
+
+// Before anything is spent on a request that is refused in the end: under overload most are.
+Status CheckRoom(ServingState& state, const Engine& engine) {
+  const Status requests =
+      CheckQueue(engine.Load().waiting_requests, engine.options().max_queued_requests);
+  if (!requests.ok()) {
+    return state.Full(RefusalReason::kQueuedRequests, requests);
+  }
+  const Status tokens = state.prompts().CheckRoom();
+  return tokens.ok() ? tokens : state.Full(RefusalReason::kQueuedTokens, tokens);
 }
 
 // When the client stops waiting; absent when it never does.
@@ -64,9 +76,10 @@ StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
   v1::GenerateRequest request;
   RETURN_IF_ERROR(ParseMessage(call.request, request));
   ASSIGN_OR_RETURN(LoadedModel * model, state.ModelForNewWork(request.model()));
+  RETURN_IF_ERROR(CheckRoom(state, *model->engine));
   ASSIGN_OR_RETURN(ValidatedRequest valid, ValidateRequest(request, *model));
 
-  std::unique_ptr<Generation> generation(new Generation(*model));
+  std::unique_ptr<Generation> generation(new Generation(state, *model));
   ASSIGN_OR_RETURN(generation->registration_, state.requests().Register(valid.request_id));
   RETURN_IF_ERROR(generation->Submit(std::move(valid), call));
   return generation;
@@ -74,6 +87,10 @@ StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
 
 Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   GenerationRequest& request = valid.generation;
+  auto place = state_.prompts().Enter(static_cast<int64_t>(request.prompt.size()));
+  if (!place.ok()) {
+    return state_.Full(RefusalReason::kQueuedTokens, place.status());
+  }
   if (!valid.has_seed) {
     request.sampling.seed = DrawSeed();
   }
@@ -82,16 +99,20 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   if (valid.echo_prompt_tokens) {
     echoed_prompt_ = request.prompt;
   }
+  wake_when_ = call.wake_when;
   TokenStreamOptions options{
       .text =
           {.stop_strings = std::move(valid.stop_strings),
            .include_stop = valid.include_stop,
            .min_tokens = request.stopping.min_tokens},
       .wants_logprobs = request.sampling.top_logprobs.has_value(),
-      .wake_when = call.wake_when};
+      .wake_when = call.wake_when,
+      .max_bytes = call.wake_when == WakeWhen::kFinished ? state_.options().max_answer_bytes
+                                                         : state_.options().outbox_bytes};
   stream_ = std::make_shared<TokenStream>(
       model_.tokenizer.get(), std::move(options), std::move(call.wake)
   );
+  stream_->KeepPlace(*std::move(place));
   request.deadline = DeadlineOf(call.context);
   request.sink = stream_;
   LogDebug(
@@ -100,7 +121,12 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
       request.prompt.size(),
       request.stopping.max_tokens
   );
-  ASSIGN_OR_RETURN(engine_id_, model_.engine->Submit(std::move(request)));
+  const StatusOr<RequestId> submitted = model_.engine->Submit(std::move(request));
+  if (submitted.status().code() == StatusCode::kResourceExhausted) {
+    return state_.Full(RefusalReason::kQueuedRequests, submitted.status());
+  }
+  RETURN_IF_ERROR(submitted.status());
+  engine_id_ = *submitted;
   return OkStatus();
 }
 
@@ -118,7 +144,7 @@ GenerationEnd Generation::End(const TokenStream::Taken& taken) {
       event.completion_tokens,
       event.total_seconds
   );
-  GenerationEnd end{.status = StatusOf(event), .finished = {}};
+  GenerationEnd end{.status = StatusOf(taken), .finished = {}};
   if (end.status.ok()) {
     end.finished = Describe(taken);
   }
@@ -126,7 +152,51 @@ GenerationEnd Generation::End(const TokenStream::Taken& taken) {
   return end;
 }
 
-Status Generation::StatusOf(const FinishEvent& event) const {
+GenerationEnd Generation::EndStalled(std::chrono::milliseconds waited) {
+  state_.counters().CountStall();
+  LogWarning(
+      "event=stalled request_id={} waited_seconds={:.3f}",
+      registration_.id(),
+      std::chrono::duration<double>(waited).count()
+  );
+  model_.engine->Cancel(engine_id_);
+  // What is there already is not sent, so that it need not be kept.
+  stream_->Take();
+  registration_.Release();
+  return {
+      .status = ResourceExhausted(
+          "the client has not read its stream for ",
+          std::chrono::duration<double>(waited).count(),
+          " seconds, the most that this server waits; read faster, or start the server with a ",
+          "larger --stall-timeout"
+      ),
+      .finished = {}};
+}
+
+Status Generation::OverflowStatus() const {
+  if (wake_when_ == WakeWhen::kFinished) {
+    return ResourceExhausted(
+        "the answer is over ",
+        state_.options().max_answer_bytes,
+        " bytes, the most that this server sends in one message; ask for fewer tokens or "
+        "output.top_logprobs, or use Generate"
+    );
+  }
+  state_.counters().CountStall();
+  LogWarning("event=outbox_full request_id={}", registration_.id());
+  return ResourceExhausted(
+      "the client reads too slowly: over ",
+      state_.options().outbox_bytes,
+      " bytes were waiting for it, the most that this server keeps for a stream; read faster, ask ",
+      "for fewer output.top_logprobs, or start the server with a larger --outbox-bytes"
+  );
+}
+
+Status Generation::StatusOf(const TokenStream::Taken& taken) const {
+  if (taken.overflowed) {
+    return OverflowStatus();
+  }
+  const FinishEvent& event = *taken.finished;
   switch (event.reason) {
     case FinishReason::kStop:
     case FinishReason::kLength:

@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,17 +26,6 @@ struct GenerationCall {
   WakeWhen wake_when = WakeWhen::kAnythingCame;
   std::function<void()> wake;  // as TokenStream's
 };
-
-// For GenerationCall::wake: has the pump thread call `call`'s Deliver, as long as there is one.
-// Weak, because the engine may keep the sink a moment longer than gRPC keeps the RPC.
-template <typename Call>
-std::function<void()> DeliverThrough(SerialThread& pump, std::weak_ptr<Call> weak_call) {
-  return [&pump, deliver = [weak_call] {
-    if (const std::shared_ptr<Call> call = weak_call.lock()) {
-      call->Deliver();
-    }
-  }] { pump.Post(deliver); };
-}
 
 // How a generation came out: a status to end the RPC with and, when that is OK, its terminal event.
 struct GenerationEnd {
@@ -60,16 +50,23 @@ class Generation {
   // and says how it ended. Requires: taken.finished.
   GenerationEnd End(const TokenStream::Taken& taken);
 
+  // Ends it because the client has not read for `waited`, without what was made meanwhile. In the
+  // place of End.
+  GenerationEnd EndStalled(std::chrono::milliseconds waited);
+
  private:
-  explicit Generation(LoadedModel& model) : model_(model) {}
+  Generation(ServingState& state, LoadedModel& model) : state_(state), model_(model) {}
 
   static StatusOr<std::unique_ptr<Generation>> TryStart(ServingState& state, GenerationCall& call);
   Status Submit(ValidatedRequest valid, GenerationCall& call);
-  Status StatusOf(const FinishEvent& event) const;
+  Status StatusOf(const TokenStream::Taken& taken) const;
+  Status OverflowStatus() const;
   v1::Finished Describe(const TokenStream::Taken& taken) const;
   bool IsEos(const FinishEvent& event) const;
 
+  ServingState& state_;
   LoadedModel& model_;
+  WakeWhen wake_when_ = WakeWhen::kAnythingCame;
   RequestRegistry::Registration registration_;
   std::shared_ptr<TokenStream> stream_;  // shared with the engine
   RequestId engine_id_ = {};

@@ -1,6 +1,7 @@
 #include "server/inference_service.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "server/generate_once.h"
 #include "server/generate_stream.h"
 #include "server/grpc_status.h"
+#include "server/load_report.h"
 #include "server/request_validation.h"
 #include "server/unary_call.h"
 #include "text/utf8.h"
@@ -28,7 +30,9 @@ grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext& context, const 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* InferenceService::Generate(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request
 ) {
-  return GenerateStream::Start(state_, *context, *request);
+  const auto call = std::make_shared<GenerateStream>(state_, *context);
+  call->Begin(*request, WakeWhen::kAnythingCame);
+  return call.get();
 }
 
 grpc::ServerUnaryReactor* InferenceService::GenerateOnce(
@@ -36,7 +40,9 @@ grpc::ServerUnaryReactor* InferenceService::GenerateOnce(
     const grpc::ByteBuffer* request,
     grpc::ByteBuffer* response
 ) {
-  return switchyard::GenerateOnce::Start(state_, *context, *request, *response);
+  const auto call = std::make_shared<switchyard::GenerateOnce>(state_, *context, *response);
+  call->Begin(*request, WakeWhen::kFinished);
+  return call.get();
 }
 
 grpc::ServerUnaryReactor* InferenceService::Tokenize(
@@ -77,6 +83,19 @@ grpc::ServerUnaryReactor* InferenceService::GetModelInfo(
   return FinishNow(
       *context,
       AnswerBytes<v1::GetModelInfoRequest, v1::GetModelInfoResponse>(*request, *response, answer)
+  );
+}
+
+grpc::ServerUnaryReactor* InferenceService::GetLoad(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  const auto answer = [this](const auto& asked, auto& answered) {
+    return AnswerLoad(asked, answered);
+  };
+  return FinishNow(
+      *context, AnswerBytes<v1::GetLoadRequest, v1::GetLoadResponse>(*request, *response, answer)
   );
 }
 
@@ -121,6 +140,14 @@ Status InferenceService::AnswerModelInfo(
 ) const {
   ASSIGN_OR_RETURN(const LoadedModel* model, state_.Model(request.model()));
   response = model->info;
+  return OkStatus();
+}
+
+Status InferenceService::AnswerLoad(
+    const v1::GetLoadRequest& request, v1::GetLoadResponse& response
+) const {
+  ASSIGN_OR_RETURN(const LoadedModel* model, state_.Model(request.model()));
+  response = DescribeLoad(model->engine->Load(), state_);
   return OkStatus();
 }
 

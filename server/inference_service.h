@@ -17,7 +17,8 @@ class InferenceService final
               v1::InferenceService::WithRawCallbackMethod_Tokenize<
                   v1::InferenceService::WithRawCallbackMethod_Detokenize<
                       v1::InferenceService::WithRawCallbackMethod_GetModelInfo<
-                          v1::InferenceService::Service>>>>> {
+                          v1::InferenceService::WithRawCallbackMethod_GetLoad<
+                              v1::InferenceService::Service>>>>>> {
  public:
   // `state` must outlive this and every RPC.
   explicit InferenceService(ServingState& state) : state_(state) {}
@@ -45,6 +46,11 @@ class InferenceService final
       const grpc::ByteBuffer* request,
       grpc::ByteBuffer* response
   ) override;
+  grpc::ServerUnaryReactor* GetLoad(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request,
+      grpc::ByteBuffer* response
+  ) override;
 
  private:
   Status AnswerTokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse& response) const;
@@ -52,6 +58,7 @@ class InferenceService final
       const;
   Status AnswerModelInfo(const v1::GetModelInfoRequest& request, v1::GetModelInfoResponse& response)
       const;
+  Status AnswerLoad(const v1::GetLoadRequest& request, v1::GetLoadResponse& response) const;
 
   ServingState& state_;
 };

@@ -66,6 +66,7 @@ StatusOr<std::unique_ptr<LoadedModel>> LoadModel(
     const std::filesystem::path& folder, const LoadOptions& options
 ) {
   auto loaded = std::make_unique<LoadedModel>();
+  loaded->limits = options.limits;
   loaded->name = options.name.empty() ? FolderName(folder) : options.name;
   ASSIGN_OR_RETURN(loaded->ops, MakeOps(options.backend));
   ASSIGN_OR_RETURN(
@@ -81,7 +82,14 @@ StatusOr<std::unique_ptr<LoadedModel>> LoadModel(
   ASSIGN_OR_RETURN(loaded->tokenizer, LoadTokenizerIfAny(folder, config));
   CollectEosTokenIds(config, *loaded);
 
-  ASSIGN_OR_RETURN(loaded->engine, Engine::Create(std::move(model), options.engine));
+  EngineOptions engine = options.engine;
+  if (options.kv_cache_percent) {
+    const int64_t free_bytes = loaded->ops->AvailableBytes();
+    engine.kv_cache_bytes =
+        static_cast<int64_t>(static_cast<double>(free_bytes) * *options.kv_cache_percent / 100);
+    LogInfo("event=kv_cache_sized free_bytes={} bytes={}", free_bytes, engine.kv_cache_bytes);
+  }
+  ASSIGN_OR_RETURN(loaded->engine, Engine::Create(std::move(model), engine));
   RETURN_IF_ERROR(WithContext(loaded->engine->WarmUp(), "warm-up step"));
   loaded->info = DescribeModel(*loaded);
   return loaded;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/model/weights.h"
 #include "kernels/backend.h"
 #include "server/generation_defaults.h"
+#include "server/request_limits.h"
 #include "switchyard/v1/inference.pb.h"
 #include "text/tokenizer.h"
 
@@ -23,6 +25,7 @@ struct LoadedModel {
   int32_t vocabulary_size = 0;
   int32_t context_tokens = 0;
   GenerationDefaults defaults;
+  RequestLimits limits;
   std::vector<int32_t> eos_token_ids;  // all that end a completion
   std::vector<int32_t>
       extra_eos_token_ids;  // those of them that the engine does not know by itself
@@ -37,6 +40,10 @@ struct LoadOptions {
   BackendOptions backend;
   WeightOptions weights;
   EngineOptions engine;
+  // Of the memory that is free when everything but the KV cache has its own, in place of
+  // engine.kv_cache_bytes.
+  std::optional<double> kv_cache_percent;
+  RequestLimits limits;
   int32_t default_max_tokens = 256;
 };
 

@@ -51,25 +51,6 @@ StatusOr<RequestRegistry::Registration> RequestRegistry::Register(const std::str
 void RequestRegistry::Remove(const std::string& id) {
   const MutexLock lock(mutex_);
   ids_.erase(id);
-  changed_.NotifyAll();
-}
-
-bool RequestRegistry::WaitUntilNone(std::chrono::steady_clock::time_point deadline) {
-  const MutexLock lock(mutex_);
-  while (!ids_.empty() && !stop_waiting_ && changed_.WaitUntil(mutex_, deadline)) {
-  }
-  return ids_.empty();
-}
-
-void RequestRegistry::StopWaiting() {
-  const MutexLock lock(mutex_);
-  stop_waiting_ = true;
-  changed_.NotifyAll();
-}
-
-size_t RequestRegistry::Count() const {
-  const MutexLock lock(mutex_);
-  return ids_.size();
 }
 
 }  // namespace switchyard

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -11,8 +10,8 @@
 
 namespace switchyard {
 
-// The ids of the requests that are in the engine: refuses a second one of the same id, makes ids
-// for requests that have none, and lets a shutdown wait until all are done. Thread-safe.
+// The ids of the requests that are in the engine: refuses a second one of the same id, and makes
+// ids for requests that have none. Thread-safe.
 class RequestRegistry {
  public:
   // A registered id; gives it back when destroyed or released. Thread-compatible.
@@ -35,21 +34,12 @@ class RequestRegistry {
   // ALREADY_EXISTS when a request of this id is active. An empty id stands for a new one.
   StatusOr<Registration> Register(const std::string& id);
 
-  // Returns when no request is active, the time has come, or StopWaiting was called; says whether
-  // none is.
-  bool WaitUntilNone(std::chrono::steady_clock::time_point deadline);
-  void StopWaiting();
-
-  size_t Count() const;
-
  private:
   void Remove(const std::string& id);
 
-  mutable Mutex mutex_;
-  ConditionVariable changed_;
+  Mutex mutex_;
   std::unordered_set<std::string> ids_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool stop_waiting_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace switchyard

@@ -13,7 +13,6 @@ namespace switchyard {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 128;
-constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
 constexpr int kMaxStopTokenIds = 64;
 
@@ -115,8 +114,9 @@ Status CheckStopString(const std::string& field, const std::string& text) {
 }
 
 Status CheckStops(const v1::StoppingParameters& stopping, const LoadedModel& model) {
-  RETURN_IF_ERROR(CheckCount("stopping.stop_strings", stopping.stop_strings_size(), kMaxStopStrings)
-  );
+  RETURN_IF_ERROR(CheckCount(
+      "stopping.stop_strings", stopping.stop_strings_size(), model.limits.max_stop_strings
+  ));
   for (int i = 0; i < stopping.stop_strings_size(); ++i) {
     RETURN_IF_ERROR(
         CheckStopString(Concat("stopping.stop_strings[", i, "]"), stopping.stop_strings(i))
@@ -138,10 +138,31 @@ Status CheckStops(const v1::StoppingParameters& stopping, const LoadedModel& mod
   return OkStatus();
 }
 
+// What the server takes, which may be less than what fits the model.
+Status CheckPromptLimit(
+    const v1::GenerateRequest& request, int64_t prompt_tokens, const RequestLimits& limits
+) {
+  if (limits.max_prompt_tokens == 0 || prompt_tokens <= limits.max_prompt_tokens) {
+    return OkStatus();
+  }
+  return FieldViolation(
+      request.has_prompt_tokens() ? "prompt_tokens" : "prompt_text",
+      Concat(
+          "has ",
+          prompt_tokens,
+          " tokens; this server takes prompts of at most ",
+          limits.max_prompt_tokens,
+          "; shorten the prompt by ",
+          prompt_tokens - limits.max_prompt_tokens
+      )
+  );
+}
+
 // max_tokens, given or derived, so that prompt and completion fit the context.
 StatusOr<int32_t> ReadMaxTokens(
     const v1::GenerateRequest& request, int64_t prompt_tokens, const LoadedModel& model
 ) {
+  RETURN_IF_ERROR(CheckPromptLimit(request, prompt_tokens, model.limits));
   const int64_t context = model.context_tokens;
   const int64_t left = context - prompt_tokens;
   if (left < 1) {
@@ -157,14 +178,21 @@ StatusOr<int32_t> ReadMaxTokens(
         )
     );
   }
+  const int64_t most = model.limits.max_tokens == 0 ? context : model.limits.max_tokens;
   if (!request.stopping().has_max_tokens()) {
-    return static_cast<int32_t>(std::min<int64_t>(left, model.defaults.max_tokens));
+    return static_cast<int32_t>(std::min({left, most, int64_t{model.defaults.max_tokens}}));
   }
   const int64_t wanted = request.stopping().max_tokens();
   if (wanted < 1) {
     return FieldViolation(
         "stopping.max_tokens",
         Concat("is ", wanted, "; it must be at least 1; leave it out for the model's default")
+    );
+  }
+  if (model.limits.max_tokens != 0 && wanted > most) {
+    return FieldViolation(
+        "stopping.max_tokens",
+        Concat("is ", wanted, "; this server generates at most ", most, " for a request; lower it")
     );
   }
   if (wanted > left) {
@@ -250,13 +278,19 @@ StatusOr<ValidatedRequest> ValidateRequest(
 
   ValidatedRequest valid;
   GenerationRequest& generation = valid.generation;
+  RETURN_IF_ERROR(CheckCount(
+      "sampling.logit_bias", request.sampling().logit_bias_size(), model.limits.max_logit_bias
+  ));
   ASSIGN_OR_RETURN(
       generation.sampling,
       ValidateSampling(request.sampling(), model.defaults.sampling, vocabulary_size)
   );
   RETURN_IF_ERROR(ReadForbiddenTokens(request.sampling(), model, generation.sampling));
   ASSIGN_OR_RETURN(
-      generation.sampling.top_logprobs, ValidateTopLogprobs(request.output(), vocabulary_size)
+      generation.sampling.top_logprobs,
+      ValidateTopLogprobs(
+          request.output(), std::min(model.limits.max_top_logprobs, vocabulary_size)
+      )
   );
   RETURN_IF_ERROR(CheckStops(request.stopping(), model));
   ASSIGN_OR_RETURN(generation.prompt, ReadPrompt(request, model));

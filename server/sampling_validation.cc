@@ -9,9 +9,7 @@
 namespace switchyard {
 namespace {
 
-constexpr int kMaxLogitBiasEntries = 1024;
 constexpr float kMaxLogitBias = 100;
-constexpr int32_t kMaxTopLogprobs = 20;
 
 struct Range {
   float least = 0;
@@ -97,18 +95,6 @@ Status CheckTopK(const SamplingParameters& sampling, int32_t vocabulary_size) {
 Status ReadLogitBias(
     const v1::SamplingParameters& message, int32_t vocabulary_size, SamplingParameters& sampling
 ) {
-  if (message.logit_bias_size() > kMaxLogitBiasEntries) {
-    return FieldViolation(
-        "sampling.logit_bias",
-        Concat(
-            "has ",
-            message.logit_bias_size(),
-            " entries; at most ",
-            kMaxLogitBiasEntries,
-            " are taken; send those that matter most"
-        )
-    );
-  }
   for (const auto& [token_id, bias] : message.logit_bias()) {
     const std::string field = Concat("sampling.logit_bias[", token_id, "]");
     if (token_id < 0 || token_id >= vocabulary_size) {
@@ -171,12 +157,11 @@ StatusOr<SamplingParameters> ValidateSampling(
 }
 
 StatusOr<std::optional<int32_t>> ValidateTopLogprobs(
-    const v1::OutputOptions& message, int32_t vocabulary_size
+    const v1::OutputOptions& message, int32_t most
 ) {
   if (!message.has_top_logprobs()) {
     return std::optional<int32_t>();
   }
-  const int32_t most = std::min(kMaxTopLogprobs, vocabulary_size);
   if (message.top_logprobs() < 0 || message.top_logprobs() > most) {
     return FieldViolation(
         "output.top_logprobs",

@@ -18,9 +18,9 @@ StatusOr<SamplingParameters> ValidateSampling(
     int32_t vocabulary_size
 );
 
-// The same for output.top_logprobs.
+// The same for output.top_logprobs, of which there may be 0 to `most`.
 StatusOr<std::optional<int32_t>> ValidateTopLogprobs(
-    const v1::OutputOptions& message, int32_t vocabulary_size
+    const v1::OutputOptions& message, int32_t most
 );
 
 }  // namespace switchyard

@@ -47,8 +47,11 @@ int LoadAndServe(
     }
     if (count == 1) {
       asked_to_stop.set_value();
-    } else {
+    } else if (count == 2) {
       server.StopDraining();
+    } else {
+      // An engine that hangs in a step keeps the second from having an effect.
+      std::_Exit(EXIT_FAILURE);
     }
   });
 

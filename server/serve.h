@@ -17,8 +17,8 @@ struct ServeOptions {
 
 // The `serve` command: listens, loads the model, serves until SIGTERM or SIGINT, lets running
 // requests finish, and returns the exit code: 0 after a stop by signal, 1 when it cannot listen or
-// load, with the reason in the log. A second signal cuts the draining short. Call it before the
-// program makes any thread.
+// load, with the reason in the log. A second signal cuts the draining short, a third ends the
+// process where it stands. Call it before the program makes any thread.
 int RunServer(const ServeOptions& options);
 
 }  // namespace switchyard

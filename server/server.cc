@@ -47,23 +47,48 @@ void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
 
 // A long quiet stream is normal: a request may wait in the queue. So clients may ping often, and
 // the server finds out itself that a client's machine is gone.
-void SetKeepalive(grpc::ServerBuilder& builder) {
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+void SetKeepalive(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      static_cast<int>(options.min_ping_interval.count())
+  );
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
 }
 
+ServingOptions ServingOf(const ServerOptions& options) {
+  ServingOptions serving = options.serving;
+  serving.max_answer_bytes = options.max_send_message_bytes;
+  return serving;
+}
+
+// Timeouts are kept to within a quarter of them.
+std::chrono::milliseconds TickPause(const ServingOptions& options) {
+  constexpr std::chrono::milliseconds kShortest{10};
+  std::chrono::milliseconds pause{1000};
+  for (const std::chrono::milliseconds timeout : {options.stall_timeout, options.step_timeout}) {
+    if (timeout.count() > 0) {
+      pause = std::min(pause, timeout / 4);
+    }
+  }
+  return std::max(pause, kShortest);
+}
+
 }  // namespace
 
-Server::Server() : inference_service_(state_), expert_service_(state_) {}
+Server::Server(const ServerOptions& options)
+    : state_(ServingOf(options)),
+      inference_service_(state_),
+      expert_service_(state_),
+      watchdog_(options.serving.step_timeout) {}
 
 Server::~Server() {
   Shutdown(std::chrono::milliseconds(0));
 }
 
 StatusOr<std::unique_ptr<Server>> Server::Listen(const ServerOptions& options) {
-  std::unique_ptr<Server> server(new Server());
+  std::unique_ptr<Server> server(new Server(options));
   RETURN_IF_ERROR(server->Start(options));
   return server;
 }
@@ -79,7 +104,7 @@ Status Server::Start(const ServerOptions& options) {
   builder.RegisterService(&inference_service_);
   builder.RegisterService(&expert_service_);
   SetLimits(options, builder);
-  SetKeepalive(builder);
+  SetKeepalive(options, builder);
   grpc_server_ = builder.BuildAndStart();
   if (grpc_server_ == nullptr) {
     return FailedPrecondition(
@@ -89,11 +114,18 @@ Status Server::Start(const ServerOptions& options) {
     );
   }
   // gRPC's health service begins with SERVING for the empty name.
-  SetServing(false);
+  UpdateHealth();
+  ticks_.emplace(TickPause(options.serving), [this] { Tick(); });
   return OkStatus();
 }
 
-void Server::SetServing(bool serving) {
+void Server::UpdateHealth() {
+  const MutexLock lock(health_mutex_);
+  const bool serving = state_.ModelOrNull() != nullptr && !state_.IsDraining() && !engine_hangs_;
+  if (told_serving_ == serving) {
+    return;
+  }
+  told_serving_ = serving;
   grpc::HealthCheckServiceInterface* const health = grpc_server_->GetHealthCheckService();
   for (const char* name :
        {"", v1::InferenceService::service_full_name(), v1::ExpertService::service_full_name()}) {
@@ -103,9 +135,34 @@ void Server::SetServing(bool serving) {
 
 void Server::SetReady(std::unique_ptr<LoadedModel> model) {
   state_.SetModel(std::move(model));
-  if (!state_.IsDraining()) {
-    SetServing(true);
+  UpdateHealth();
+}
+
+void Server::Tick() {
+  state_.streams().Tick(state_.options().now());
+  WatchEngine();
+  UpdateHealth();
+}
+
+void Server::WatchEngine() {
+  const LoadedModel* const model = state_.ModelOrNull();
+  if (model == nullptr) {
+    return;
   }
+  const EngineLoad load = model->engine->Load();
+  const MutexLock lock(health_mutex_);
+  const bool hangs = watchdog_.IsHanging(load, state_.options().now());
+  if (hangs && !engine_hangs_) {
+    LogError(
+        "event=engine_hangs step_timeout_seconds={:.3f} running={} waiting={}",
+        std::chrono::duration<double>(state_.options().step_timeout).count(),
+        load.running_requests,
+        load.waiting_requests
+    );
+  } else if (!hangs && engine_hangs_) {
+    LogInfo("event=engine_moves_again");
+  }
+  engine_hangs_ = hangs;
 }
 
 void Server::Shutdown(std::chrono::milliseconds drain) {
@@ -114,11 +171,9 @@ void Server::Shutdown(std::chrono::milliseconds drain) {
   }
   const Clock::time_point deadline = Clock::now() + drain;
   state_.StartDraining();
-  SetServing(false);
-  const bool all_finished = state_.requests().WaitUntilNone(deadline);
-  LogInfo(
-      "event=drained all_finished={} requests_left={}", all_finished, state_.requests().Count()
-  );
+  UpdateHealth();
+  const int32_t left = state_.streams().WaitUntilNone(deadline);
+  LogInfo("event=drained streams_left={}", left);
   if (LoadedModel* const model = state_.ModelOrNull()) {
     model->engine->Stop(Clock::now());
   }
@@ -127,7 +182,7 @@ void Server::Shutdown(std::chrono::milliseconds drain) {
 }
 
 void Server::StopDraining() {
-  state_.requests().StopWaiting();
+  state_.streams().StopWaiting();
 }
 
 }  // namespace switchyard

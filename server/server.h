@@ -6,12 +6,17 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
+#include "engine/mutex.h"
+#include "server/engine_watchdog.h"
 #include "server/expert_service.h"
 #include "server/inference_service.h"
 #include "server/loaded_model.h"
+#include "server/periodic_thread.h"
+#include "server/serving_options.h"
 #include "server/serving_state.h"
 
 namespace switchyard {
@@ -21,6 +26,10 @@ struct ServerOptions {
       "0.0.0.0:50051";  // HOST:PORT, [IPV6]:PORT or unix:PATH; port 0: any that is free
   int32_t max_receive_message_bytes = 16 << 20;
   int32_t max_send_message_bytes = 64 << 20;
+  // Clients may ping this often, also while nothing is sent; more often cuts their connection.
+  // gRPC's own clients ping once a second at most.
+  std::chrono::milliseconds min_ping_interval{500};
+  ServingOptions serving;
 };
 
 // The gRPC server: inference, experts, health (grpc.health.v1) and reflection on one port. It
@@ -45,14 +54,21 @@ class Server {
   // Makes a Shutdown that drains go on at once.
   void StopDraining();
 
+  // Ends streams whose client does not read and looks after the engine. A thread of the server's
+  // does it several times in the shorter of the two timeouts, and at least each second.
+  void Tick();
+
   // 0 for a unix socket.
   int port() const { return port_; }
 
  private:
-  Server();
+  explicit Server(const ServerOptions& options);
 
   Status Start(const ServerOptions& options);
-  void SetServing(bool serving);
+  // Tells the health service, when it changed, whether there is a model, an engine that moves and
+  // no end in sight.
+  void UpdateHealth();
+  void WatchEngine();
 
   // Before what uses it, so that it goes last.
   ServingState state_;
@@ -61,6 +77,13 @@ class Server {
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::atomic<bool> is_shut_down_ = false;
+
+  Mutex health_mutex_;
+  EngineWatchdog watchdog_ ABSL_GUARDED_BY(health_mutex_);
+  bool engine_hangs_ ABSL_GUARDED_BY(health_mutex_) = false;
+  std::optional<bool> told_serving_ ABSL_GUARDED_BY(health_mutex_);  // absent: nothing yet
+
+  std::optional<PeriodicThread> ticks_;  // last, so that it ends before what it uses goes
 };
 
 }  // namespace switchyard

@@ -3,8 +3,19 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/retry_info.h"
 
 namespace switchyard {
+
+ServingState::ServingState(const ServingOptions& options)
+    : options_(options),
+      prompts_(options.max_queued_tokens, options.now),
+      streams_(options.max_streams) {}
+
+Status ServingState::Full(RefusalReason reason, const Status& status) {
+  counters_.CountRefusal(reason);
+  return WithRetryDelay(status, prompts_.RetryDelay());
+}
 
 StatusOr<LoadedModel*> ServingState::Model(const std::string& name) const {
   LoadedModel* const model = ModelOrNull();
@@ -16,10 +27,14 @@ StatusOr<LoadedModel*> ServingState::Model(const std::string& name) const {
 }
 
 StatusOr<LoadedModel*> ServingState::ModelForNewWork(const std::string& name) const {
-  if (IsDraining()) {
-    return Unavailable("the server is stopping and takes no new requests; try another replica");
-  }
+  RETURN_IF_ERROR(CheckNotDraining());
   return Model(name);
+}
+
+Status ServingState::CheckNotDraining() const {
+  return IsDraining()
+             ? Unavailable("the server is stopping and takes no new requests; try another replica")
+             : OkStatus();
 }
 
 void ServingState::SetModel(std::unique_ptr<LoadedModel> model) {

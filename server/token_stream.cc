@@ -3,6 +3,13 @@
 #include <utility>
 
 namespace switchyard {
+namespace {
+
+// At most: ids of vocabularies are below 2^21, and a nested message has its tag and length.
+constexpr int64_t kTokenIdBytes = 3;
+constexpr int64_t kFieldBytes = 4;
+
+}  // namespace
 
 TokenStream::TokenStream(
     const Tokenizer* tokenizer, TokenStreamOptions options, std::function<void()> wake
@@ -12,13 +19,20 @@ TokenStream::TokenStream(
       wake_(std::move(wake)),
       text_(tokenizer, options_.text) {}
 
+void TokenStream::KeepPlace(PromptQueue::Place place) {
+  const MutexLock lock(mutex_);
+  place_ = std::move(place);
+}
+
 Verdict TokenStream::OnToken(const TokenEvent& event) {
   bool needs_wake = false;
   bool stops = false;
   {
     const MutexLock lock(mutex_);
+    place_.Release();
     AddToken(event);
-    stops = text_.MatchedStop().has_value();
+    overflowed_ = overflowed_ || delta_bytes_ > options_.max_bytes;
+    stops = overflowed_ || text_.MatchedStop().has_value();
     needs_wake = NeedsWake();
   }
   if (needs_wake) {
@@ -31,6 +45,7 @@ void TokenStream::OnFinished(const FinishEvent& event) {
   bool needs_wake = false;
   {
     const MutexLock lock(mutex_);
+    place_.Release();
     if (!text_.MatchedStop()) {
       delta_.mutable_text()->append(text_.Flush());
     }
@@ -47,8 +62,10 @@ TokenStream::Taken TokenStream::Take() {
   woken_ = false;
   Taken taken;
   taken.delta.Swap(&delta_);
+  delta_bytes_ = 0;
   if (finished_) {
     taken.matched_stop = text_.MatchedStop();
+    taken.overflowed = overflowed_;
     taken.finished = std::exchange(finished_, std::nullopt);
   }
   return taken;
@@ -56,8 +73,11 @@ TokenStream::Taken TokenStream::Take() {
 
 void TokenStream::AddToken(const TokenEvent& event) {
   delta_.add_token_ids(event.id);
+  delta_bytes_ += kTokenIdBytes;
   if (!event.is_stop_token) {
-    delta_.mutable_text()->append(text_.Append(event.id));
+    const std::string text = text_.Append(event.id);
+    delta_.mutable_text()->append(text);
+    delta_bytes_ += static_cast<int64_t>(text.size());
   }
   if (!options_.wants_logprobs) {
     return;
@@ -67,6 +87,7 @@ void TokenStream::AddToken(const TokenEvent& event) {
   for (const TokenLogprobValue& top : event.top) {
     SetLogprob(top.id, top.logprob, *logprobs->add_top());
   }
+  delta_bytes_ += static_cast<int64_t>(logprobs->ByteSizeLong()) + kFieldBytes;
 }
 
 void TokenStream::SetLogprob(int32_t id, float logprob, v1::TokenLogprob& out) const {

@@ -112,7 +112,10 @@ StatusOr<ExpertStatistics> FakeEngine::SnapshotExpertStatistics(
 
 EngineLoad FakeEngine::Load() const {
   const MutexLock lock(mutex_);
-  return {.running_requests = static_cast<int32_t>(running_.size())};
+  EngineLoad load;
+  load.running_requests = static_cast<int32_t>(running_.size());
+  load.heartbeats = heartbeats_;
+  return load;
 }
 
 const Model& FakeEngine::model() const {
@@ -123,7 +126,9 @@ const Model& FakeEngine::model() const {
 void FakeEngine::Run() {
   const MutexLock lock(mutex_);
   while (!stopping_ || !running_.empty()) {
-    if (!Step()) {
+    if (Step()) {
+      ++heartbeats_;
+    } else {
       changed_.WaitUntil(mutex_, NextDeadline());
     }
   }

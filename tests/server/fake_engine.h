@@ -66,6 +66,7 @@ class FakeEngine final : public Engine {
   ConditionVariable changed_;
   std::map<RequestId, Running> running_ ABSL_GUARDED_BY(mutex_);
   int submitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t heartbeats_ ABSL_GUARDED_BY(mutex_) = 0;
   int32_t hold_after_ ABSL_GUARDED_BY(mutex_) = INT32_MAX;
   int32_t fail_after_ ABSL_GUARDED_BY(mutex_) = INT32_MAX;
   Status failure_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/field_violation.h"
+#include "server/retry_info.h"
 #include "switchyard/v1/error_details.pb.h"
 
 namespace switchyard {
@@ -36,6 +37,21 @@ TEST(GrpcStatus, CarriesTheFieldOfAViolation) {
   ASSERT_TRUE(bad_request.ParseFromString(details.details(0).value()));
   EXPECT_EQ(bad_request.field_violations(0).field(), "sampling.top_p");
   EXPECT_EQ(bad_request.field_violations(0).description(), "is 2; it must be 1");
+}
+
+TEST(GrpcStatus, CarriesWhenToComeAgain) {
+  const grpc::Status status =
+      ToGrpcStatus(WithRetryDelay(ResourceExhausted("full"), std::chrono::milliseconds(2300)));
+
+  v1::ErrorStatus details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.code(), 8);
+  ASSERT_EQ(details.details_size(), 1);
+  EXPECT_EQ(details.details(0).type_url(), "type.googleapis.com/google.rpc.RetryInfo");
+  v1::RetryInfo retry;
+  ASSERT_TRUE(retry.ParseFromString(details.details(0).value()));
+  EXPECT_EQ(retry.retry_delay().seconds(), 2);
+  EXPECT_EQ(retry.retry_delay().nanos(), 300'000'000);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 #include "server/server.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
 
 #include "tests/server/generic_call.h"
+#include "tests/server/hand_clock.h"
 #include "tests/server/running_server.h"
 
 namespace switchyard {
@@ -140,6 +143,108 @@ TEST(Server, ShutsDownAClientThatDoesNotRead) {
   server.server().Shutdown(std::chrono::milliseconds(0));
 
   SUCCEED() << "a write that stays in flight holds nobody up";
+}
+
+TEST(Server, IsNotServingWhileAStepTakesTooLong) {
+  HandClock clock;
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.serving.step_timeout = std::chrono::seconds(60);
+  options.serving.stall_timeout = std::chrono::hours(1);
+  options.serving.now = [&clock] { return clock.Now(); };
+  RunningServer server(options);
+  FakeEngine& engine = server.SetReady({'a'});
+  GenericStream watch(server.channel(), kWatch, HealthRequest("switchyard.v1.InferenceService"));
+  EXPECT_EQ(watch.Read(), kServing);
+  engine.HoldAfter(1);
+  grpc::ClientContext context;
+  const auto reader = server.inference().Generate(&context, ShortRequest(3));
+  v1::GenerateResponse first;
+  ASSERT_TRUE(reader->Read(&first));
+
+  server.server().Tick();
+  clock.Advance(std::chrono::seconds(60));
+  server.server().Tick();
+  EXPECT_EQ(watch.Read(), kNotServing);
+
+  engine.Release();
+  EXPECT_TRUE(ReadStream(*reader).status.ok());
+  server.server().Tick();
+  EXPECT_EQ(watch.Read(), kServing);
+}
+
+TEST(Server, StaysNotServingWhenTheEngineMovesAgainWhileItDrains) {
+  HandClock clock;
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.serving.step_timeout = std::chrono::seconds(60);
+  options.serving.stall_timeout = std::chrono::hours(1);
+  options.serving.now = [&clock] { return clock.Now(); };
+  RunningServer server(options);
+  FakeEngine& engine = server.SetReady({'a'});
+  engine.HoldAfter(1);
+  grpc::ClientContext context;
+  const auto reader = server.inference().Generate(&context, ShortRequest(3));
+  v1::GenerateResponse first;
+  ASSERT_TRUE(reader->Read(&first));
+  server.server().Tick();
+  clock.Advance(std::chrono::seconds(60));
+  server.server().Tick();
+
+  std::thread shutdown([&server] { server.server().Shutdown(std::chrono::hours(1)); });
+  while (Generate(server.inference(), ShortRequest(0)).status.error_code() !=
+         grpc::StatusCode::UNAVAILABLE) {
+    std::this_thread::yield();
+  }
+  clock.Advance(std::chrono::seconds(60));
+  server.server().Tick();
+  EXPECT_EQ(CallUnary(server.channel(), kCheck, HealthRequest("")).bytes, kNotServing);
+  engine.Release();
+  ReadStream(*reader);
+  shutdown.join();
+}
+
+// A channel whose client pings as often as gRPC lets it, once a second, however quiet the
+// connection is.
+std::shared_ptr<grpc::Channel> PingingChannel(int port) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return grpc::CreateCustomChannel(
+      Concat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), arguments
+  );
+}
+
+TEST(Server, LetsClientsPingWhileTheirRequestsWait) {
+  RunningServer server;
+  FakeEngine& engine = server.SetReady({'a'});
+  engine.HoldAfter(0);
+  const auto stub = v1::InferenceService::NewStub(PingingChannel(server.server().port()));
+  grpc::ClientContext waits;
+  const auto waiting = stub->Generate(&waits, ShortRequest(1));
+  // As long as the connection of the next test lives, and some pings more.
+  grpc::ClientContext beside_it;
+  beside_it.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(6));
+  const Stream passed = ReadStream(*stub->Generate(&beside_it, ShortRequest(1)));
+  engine.Release();
+
+  EXPECT_EQ(passed.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(ReadStream(*waiting).status.ok());
+}
+
+TEST(Server, CutsTheConnectionOfAClientThatPingsTooOften) {
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.min_ping_interval = std::chrono::minutes(5);
+  RunningServer server(options);
+  FakeEngine& engine = server.SetReady({'a'});
+  engine.HoldAfter(0);
+  const auto stub = v1::InferenceService::NewStub(PingingChannel(server.server().port()));
+  grpc::ClientContext context;
+  const auto waiting = stub->Generate(&context, ShortRequest(1));
+
+  EXPECT_EQ(ReadStream(*waiting).status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST(Server, CannotListenOnAPortThatIsTaken) {

@@ -102,6 +102,60 @@ TEST_F(TokenStreamTest, GivesTheIdOfAStopTokenButNotItsText) {
   EXPECT_THAT(taken.delta.token_ids(), ElementsAre('x'));
 }
 
+TEST_F(TokenStreamTest, AsksTheEngineToStopWhenMoreWaitsThanMayBe) {
+  // A token of one letter takes 3 bytes for its id and one for its text.
+  TokenStream stream = Make({.text = {}, .max_bytes = 8});
+  EXPECT_EQ(stream.OnToken(Token('a')), Verdict::kContinue);
+  EXPECT_EQ(stream.OnToken(Token('b')), Verdict::kContinue);
+  EXPECT_EQ(stream.OnToken(Token('c')), Verdict::kStop);
+  stream.OnFinished(Ended(FinishReason::kStop));
+
+  const TokenStream::Taken taken = stream.Take();
+
+  EXPECT_EQ(taken.delta.text(), "abc");
+  EXPECT_TRUE(taken.overflowed);
+}
+
+TEST_F(TokenStreamTest, HasRoomAgainWhenItsTokensAreTaken) {
+  TokenStream stream = Make({.text = {}, .max_bytes = 4});
+  stream.OnToken(Token('a'));
+  stream.Take();
+
+  EXPECT_EQ(stream.OnToken(Token('b')), Verdict::kContinue);
+  stream.OnFinished(Ended(FinishReason::kLength));
+  EXPECT_FALSE(stream.Take().overflowed);
+}
+
+TEST_F(TokenStreamTest, CountsLogprobsAsWhatWaits) {
+  // 4 as without them, 4 for the field, and 12 for id, logprob and bytes of the chosen token.
+  TokenStream enough = Make({.text = {}, .wants_logprobs = true, .max_bytes = 20});
+  TokenStream too_little = Make({.text = {}, .wants_logprobs = true, .max_bytes = 19});
+
+  EXPECT_EQ(enough.OnToken(Token('a')), Verdict::kContinue);
+  EXPECT_EQ(too_little.OnToken(Token('a')), Verdict::kStop);
+}
+
+TEST_F(TokenStreamTest, KeepsThePromptsPlaceUntilTheFirstToken) {
+  PromptQueue queue(100, Clock::now);
+  TokenStream stream = Make({});
+  stream.KeepPlace(*queue.Enter(7));
+  EXPECT_EQ(queue.Tokens(), 7);
+
+  stream.OnToken(Token('a'));
+
+  EXPECT_EQ(queue.Tokens(), 0);
+}
+
+TEST_F(TokenStreamTest, KeepsThePromptsPlaceUntilAnEndWithoutATokenToo) {
+  PromptQueue queue(100, Clock::now);
+  TokenStream stream = Make({});
+  stream.KeepPlace(*queue.Enter(7));
+
+  stream.OnFinished(Ended(FinishReason::kCancelled));
+
+  EXPECT_EQ(queue.Tokens(), 0);
+}
+
 TEST_F(TokenStreamTest, GivesTheFinishEventOnce) {
   TokenStream stream = Make({});
   stream.OnFinished(Ended(FinishReason::kLength));

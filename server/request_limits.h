@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace switchyard {
+
+// The most that one request may ask for, beside what its model allows.
+struct RequestLimits {
+  int32_t max_prompt_tokens = 0;  // 0: what the context holds
+  int32_t max_tokens = 0;         // to generate; 0: what the context holds
+  int32_t max_stop_strings = 16;
+  int32_t max_logit_bias = 1024;  // entries
+  int32_t max_top_logprobs = 20;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,36 @@
+#include "server/serving_counters.h"
+
+namespace switchyard {
+
+const char* NameOf(RefusalReason reason) {
+  switch (reason) {
+    case RefusalReason::kStreams:
+      return "streams";
+    case RefusalReason::kQueuedRequests:
+      return "queued_requests";
+    case RefusalReason::kQueuedTokens:
+      return "queued_tokens";
+    case RefusalReason::kInvalid:
+      return "invalid";
+    case RefusalReason::kUnavailable:
+      break;
+  }
+  return "unavailable";
+}
+
+void ServingCounters::CountRefusal(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kAlreadyExists:
+      CountRefusal(RefusalReason::kInvalid);
+      return;
+    case StatusCode::kUnavailable:
+      CountRefusal(RefusalReason::kUnavailable);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace switchyard
