@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "program/command.h"
 #include "program/model_flags.h"
+#include "program/serve_limit_flags.h"
 #include "server/serve.h"
 
 namespace switchyard {
@@ -10,9 +11,7 @@ struct ServeFlags {
   ModelFlags model;
   std::string name;
   std::string listen_address = "0.0.0.0:50051";
-  int64_t kv_cache_bytes = EngineOptions().kv_cache_bytes;
-  SchedulerLimits limits;
-  int32_t max_queued_requests = EngineOptions().max_queued_requests;
+  ServeLimitFlags limits;
   int32_t default_max_tokens = LoadOptions().default_max_tokens;
   int32_t drain_timeout_seconds = 15;
   std::string log_level = "info";
@@ -27,58 +26,13 @@ Status Serve(const ServeFlags& flags) {
   options.load.backend =
       BackendOptions{.device = flags.model.device, .threads = flags.model.threads};
   options.load.weights = WeightOptionsOf(flags.model);
-  options.load.engine.limits = flags.limits;
-  options.load.engine.kv_cache_bytes = flags.kv_cache_bytes;
-  options.load.engine.max_queued_requests = flags.max_queued_requests;
+  ApplyLimits(flags.limits, options);
   options.load.default_max_tokens = flags.default_max_tokens;
   options.drain_timeout = std::chrono::seconds(flags.drain_timeout_seconds);
   if (RunServer(options) != 0) {
     return FailedPrecondition("the server did not start; its last log line says why");
   }
   return OkStatus();
-}
-
-void AddLimitFlags(CLI::App& command, ServeFlags& flags) {
-  command
-      .add_option(
-          "--kv-cache-memory",
-          flags.kv_cache_bytes,
-          "Memory for keys and values: bytes, or 512M, 2G"
-      )
-      ->transform(CLI::AsSizeValue(false))
-      ->option_text("BYTES [256M]");
-  command
-      .add_option("--block-tokens", flags.limits.block_tokens, "Tokens in a block of the KV cache")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--max-step-tokens",
-          flags.limits.max_step_tokens,
-          "Tokens that one step computes at most, of all requests together"
-      )
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--max-running", flags.limits.max_running, "Requests that are computed at the same time"
-      )
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--max-queued", flags.max_queued_requests, "Requests that may wait; more are refused"
-      )
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--default-max-tokens",
-          flags.default_max_tokens,
-          "Tokens to generate for a request that does not say"
-      )
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
 }
 
 }  // namespace
@@ -110,7 +64,15 @@ void AddServeCommand(CLI::App& app, RunCommand& run) {
       ->type_name("ADDRESS")
       ->capture_default_str();
   AddComputeFlags(*command, flags->model);
-  AddLimitFlags(*command, *flags);
+  AddLimitFlags(*command, flags->limits);
+  command
+      ->add_option(
+          "--default-max-tokens",
+          flags->default_max_tokens,
+          "Tokens to generate for a request that does not say"
+      )
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
   command
       ->add_option(
           "--drain-timeout",

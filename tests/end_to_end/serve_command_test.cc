@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "switchyard/v1/inference.grpc.pb.h"
 #include "tests/end_to_end/serve_process.h"
+#include "tests/server/generic_call.h"
 #include "tests/server/running_server.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_model.h"
@@ -34,6 +38,22 @@ class ServeCommand : public ::testing::Test {
     return v1::InferenceService::NewStub(grpc::CreateChannel(
         Concat("127.0.0.1:", process.Port()), grpc::InsecureChannelCredentials()
     ));
+  }
+
+  static void WaitForLoad(
+      v1::InferenceService::Stub& stub,
+      const std::function<bool(const v1::GetLoadResponse&)>& is_reached
+  ) {
+    v1::GetLoadResponse load;
+    do {
+      grpc::ClientContext context;
+      ASSERT_TRUE(stub.GetLoad(&context, {}, &load).ok());
+    } while (!is_reached(load));
+  }
+
+  static int64_t NumberAfter(const std::string& line, const std::string& name) {
+    const size_t place = line.find(name);
+    return place == std::string::npos ? -1 : std::atoll(line.c_str() + place + name.size());
   }
 
   static v1::GenerateRequest LongRequest() {
@@ -63,6 +83,90 @@ TEST_F(ServeCommand, FinishesRunningStreamsAfterOneSignal) {
   EXPECT_EQ(rest.token_ids.size() + already_read, 1000U);
   EXPECT_THAT(rest.finished, SizeIs(1));
   EXPECT_EQ(process.Wait(), 0);
+}
+
+TEST_F(ServeCommand, FinishesEveryStreamThatRunsOrWaits) {
+  constexpr size_t kStreams = 12;
+  ServeProcess process(folder_.path(), {"--max-running=3", "--drain-timeout=300"});
+  const auto stub = Connect(process);
+  ASSERT_NE(process.WaitForLog("event=ready"), "");
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>>> readers;
+  for (size_t i = 0; i < kStreams; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    readers.push_back(stub->Generate(contexts.back().get(), LongRequest()));
+  }
+  WaitForLoad(*stub, [](const auto& load) { return load.open_streams() == kStreams; });
+
+  process.Signal(SIGTERM);
+
+  for (const auto& reader : readers) {
+    const Stream stream = ReadStream(*reader);
+    EXPECT_TRUE(stream.status.ok()) << stream.status.error_message();
+    EXPECT_THAT(stream.token_ids, SizeIs(1000));
+    EXPECT_THAT(stream.finished, SizeIs(1));
+  }
+  EXPECT_THAT(process.WaitForLog("event=drained"), HasSubstr("streams_left=0"));
+  EXPECT_EQ(process.Wait(), 0);
+}
+
+TEST_F(ServeCommand, RefusesNewStreamsAndReadinessWhileItDrains) {
+  ServeProcess process(folder_.path(), {"--drain-timeout=300"});
+  const auto channel =
+      grpc::CreateChannel(Concat("127.0.0.1:", process.Port()), grpc::InsecureChannelCredentials());
+  const auto stub = v1::InferenceService::NewStub(channel);
+  ASSERT_NE(process.WaitForLog("event=ready"), "");
+  GenericStream watch(channel, "/grpc.health.v1.Health/Watch", HealthRequest(""));
+  EXPECT_EQ(watch.Read(), kServing);
+  grpc::ClientContext context;
+  v1::GenerateRequest request = LongRequest();
+  request.mutable_stopping()->set_max_tokens(190'000);
+  const auto reader = stub->Generate(&context, request);
+  v1::GenerateResponse first;
+  ASSERT_TRUE(reader->Read(&first));
+
+  process.Signal(SIGTERM);
+  EXPECT_EQ(watch.Read(), kNotServing);
+  const grpc::Status refused = Generate(*stub, LongRequest()).status;
+  context.TryCancel();
+
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("stopping"));
+  EXPECT_EQ(process.Wait(), 0);
+}
+
+TEST_F(ServeCommand, EndsWhatStillRunsWhenTheDrainTimeoutIsOver) {
+  ServeProcess process(folder_.path(), {"--drain-timeout=0"});
+  const auto stub = Connect(process);
+  ASSERT_NE(process.WaitForLog("event=ready"), "");
+  grpc::ClientContext context;
+  v1::GenerateRequest request = LongRequest();
+  request.mutable_stopping()->set_max_tokens(190'000);
+  const auto reader = stub->Generate(&context, request);
+  v1::GenerateResponse first;
+  ASSERT_TRUE(reader->Read(&first));
+
+  process.Signal(SIGTERM);
+
+  EXPECT_EQ(ReadStream(*reader).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(process.WaitForLog("event=drained"), HasSubstr("streams_left=1"));
+  EXPECT_EQ(process.Wait(), 0);
+}
+
+TEST_F(ServeCommand, TakesAShareOfTheFreeMemoryForTheCache) {
+  ServeProcess process(folder_.path(), {"--kv-cache-memory=0.5%"});
+  const std::string sized = process.WaitForLog("event=kv_cache_sized");
+  const int64_t free_bytes = NumberAfter(sized, "free_bytes=");
+  const int64_t bytes = NumberAfter(sized, " bytes=");
+  const std::string engine = process.WaitForLog("event=engine_ready");
+
+  EXPECT_GT(free_bytes, 0);
+  EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(free_bytes) * 0.005, 1);
+  EXPECT_EQ(
+      NumberAfter(engine, " blocks="),
+      bytes / (NumberAfter(engine, "block_tokens=") * NumberAfter(engine, "kv_bytes_per_token="))
+  );
+  process.Signal(SIGTERM);
 }
 
 TEST_F(ServeCommand, EndsRunningStreamsAtTheSecondSignal) {

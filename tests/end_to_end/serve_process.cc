@@ -13,7 +13,9 @@
 
 namespace switchyard {
 
-ServeProcess::ServeProcess(const std::filesystem::path& model_folder) {
+ServeProcess::ServeProcess(
+    const std::filesystem::path& model_folder, const std::vector<std::string>& flags
+) {
   std::array<int, 2> pipe_ends = {};
   CHECK(pipe2(pipe_ends.data(), O_CLOEXEC) == 0);
   log_ = pipe_ends[0];
@@ -21,17 +23,23 @@ ServeProcess::ServeProcess(const std::filesystem::path& model_folder) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
-  std::string program = SWITCHYARD_PROGRAM;
-  std::string command = "serve";
-  std::string model = Concat("--model=", model_folder.string());
-  std::string listen = "--listen=127.0.0.1:0";
-  std::array<char*, 5> arguments = {
-      program.data(), command.data(), model.data(), listen.data(), nullptr};
+  std::vector<std::string> words = {
+      SWITCHYARD_PROGRAM,
+      "serve",
+      Concat("--model=", model_folder.string()),
+      "--listen=127.0.0.1:0"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
   const int error =
-      posix_spawn(&process_id_, program.c_str(), &actions, nullptr, arguments.data(), environ);
+      posix_spawn(&process_id_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(pipe_ends[1]);
-  CHECK(error == 0) << program;
+  CHECK(error == 0) << words[0];
 }
 
 ServeProcess::~ServeProcess() {

@@ -3,13 +3,17 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace switchyard {
 
 // `switchyard serve` as a process of its own, on a free loopback port.
 class ServeProcess {
  public:
-  explicit ServeProcess(const std::filesystem::path& model_folder);
+  // `flags` besides --model and --listen, each as --name=value.
+  explicit ServeProcess(
+      const std::filesystem::path& model_folder, const std::vector<std::string>& flags = {}
+  );
   // Kills what still runs.
   ~ServeProcess();
   ServeProcess(const ServeProcess&) = delete;

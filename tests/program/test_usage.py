@@ -49,6 +49,12 @@ class Usage(unittest.TestCase):
             ("logits", "--model", "x", "--tokens", "y", "--output", "z", "--dtype", "f64"),
             ("serve", "--model", "x", "--threads", "-1"),
             ("serve", "--model", "x", "--kv-cache-memory", "much"),
+            ("serve", "--model", "x", "--kv-cache-memory", "0%"),
+            ("serve", "--model", "x", "--kv-cache-memory", "101%"),
+            ("serve", "--model", "x", "--kv-cache-memory", "many%"),
+            ("serve", "--model", "x", "--stall-timeout", "0"),
+            ("serve", "--model", "x", "--max-streams", "0"),
+            ("serve", "--model", "x", "--max-message-bytes", "1"),
             ("serve", "--model", "x", "--log-level", "chatty"),
         ]
         for arguments in wrong:
