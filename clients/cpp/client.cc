@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "switchyard/v1/error_details.pb.h"
+
 namespace switchyard {
 namespace {
 
@@ -18,6 +20,7 @@ using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr const char* kHealthCheckMethod = "/grpc.health.v1.Health/Check";
+constexpr const char* kRetryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
 constexpr milliseconds kHealthCallTimeout{1000};
 constexpr milliseconds kFirstHealthPause{10};
 constexpr milliseconds kLongestHealthPause{250};
@@ -70,7 +73,26 @@ Status Client::FromGrpc(const grpc::Status& status) const {
   if (code == StatusCode::kUnavailable) {
     return Unavailable("server ", address_, ": ", status.error_message());
   }
-  return Status(code, status.error_message());
+  Status error(code, status.error_message());
+  v1::ErrorStatus details;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& detail : details.details()) {
+      error.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+    }
+  }
+  return error;
+}
+
+std::optional<milliseconds> RetryDelay(const Status& status) {
+  const auto payload = status.GetPayload(kRetryInfoType);
+  v1::RetryInfo info;
+  if (!payload || !info.ParseFromString(std::string(*payload))) {
+    return std::nullopt;
+  }
+  // A client cannot trust what a server sends: years are enough, and nothing is negative.
+  constexpr int64_t kLongestSeconds = 1'000'000'000;
+  const int64_t seconds = std::clamp<int64_t>(info.retry_delay().seconds(), 0, kLongestSeconds);
+  return milliseconds(1000 * seconds + std::max(0, info.retry_delay().nanos()) / 1'000'000);
 }
 
 StatusOr<v1::Finished> Client::Generate(
@@ -126,6 +148,14 @@ StatusOr<v1::GetModelInfoResponse> Client::GetModelInfo() const {
   Prepare(context);
   v1::GetModelInfoResponse response;
   RETURN_IF_ERROR(FromGrpc(inference_->GetModelInfo(&context, {}, &response)));
+  return response;
+}
+
+StatusOr<v1::GetLoadResponse> Client::GetLoad() const {
+  grpc::ClientContext context;
+  Prepare(context);
+  v1::GetLoadResponse response;
+  RETURN_IF_ERROR(FromGrpc(inference_->GetLoad(&context, {}, &response)));
   return response;
 }
 

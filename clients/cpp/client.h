@@ -30,6 +30,10 @@ enum class StreamVerdict : uint8_t { kContinue, kCancel };
 // What grpc.health.v1 says of a service.
 enum class ServingStatus : uint8_t { kUnknown = 0, kServing = 1, kNotServing = 2 };
 
+// How long to wait before sending the same request again, when the server says that this helps:
+// its queue is full. Absent for every other error.
+std::optional<std::chrono::milliseconds> RetryDelay(const Status& status);
+
 // A connection to a Switchyard server. Errors are those of the server, with its code and message;
 // UNAVAILABLE when it cannot be reached. Safe to use from any number of threads.
 class Client {
@@ -49,6 +53,7 @@ class Client {
   StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
   StatusOr<std::string> Detokenize(const std::vector<int32_t>& token_ids) const;
   StatusOr<v1::GetModelInfoResponse> GetModelInfo() const;
+  StatusOr<v1::GetLoadResponse> GetLoad() const;
   StatusOr<v1::GetExpertStatsResponse> GetExpertStats(const v1::GetExpertStatsRequest& request
   ) const;
 

@@ -20,9 +20,9 @@ if [ ! -d "$proto" ]; then
 fi
 
 mkdir -p "$output/switchyard/v1"
-files="switchyard/v1/inference.proto switchyard/v1/experts.proto"
+files="switchyard/v1/inference.proto switchyard/v1/experts.proto switchyard/v1/error_details.proto"
 plugin=$(command -v grpc_python_plugin || true)
-# No quotes around $files: it is two arguments.
+# No quotes around $files: it is three arguments.
 if command -v protoc >/dev/null && [ -n "$plugin" ]; then
   protoc -I "$proto" --python_out="$output" --grpc_out="$output" \
     --plugin=protoc-gen-grpc="$plugin" $files

@@ -19,6 +19,10 @@ class ClientTest : public ::testing::Test {
   void SetUp() override {
     ServerOptions options;
     options.listen_address = "127.0.0.1:0";
+    Listen(options);
+  }
+
+  void Listen(const ServerOptions& options) {
     server_ = *Server::Listen(options);
     client_ = std::make_unique<Client>(Concat("127.0.0.1:", server_->port()));
   }
@@ -94,6 +98,39 @@ TEST_F(ClientTest, PassesTheServersCodeAndMessageOn) {
 
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(status), HasSubstr("61"));
+}
+
+TEST_F(ClientTest, TellsWhenARefusedRequestMayComeAgain) {
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.serving.max_streams = 0;
+  Listen(options);
+  Serve();
+
+  const Status full = client_->Generate(Request(5), Continue).status();
+  const Status wrong = client_->Detokenize({1}).status();
+
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(RetryDelay(full), milliseconds(1000));
+  EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(RetryDelay(wrong), std::nullopt);
+  EXPECT_EQ(RetryDelay(OkStatus()), std::nullopt);
+}
+
+TEST_F(ClientTest, TellsTheLoad) {
+  Serve();
+  client_->GenerateOnce(Request(5)).IgnoreError();
+  v1::GenerateRequest wrong = Request(5);
+  wrong.mutable_prompt_tokens()->add_ids(61);
+  client_->GenerateOnce(wrong).IgnoreError();
+
+  const auto load = client_->GetLoad();
+
+  ASSERT_TRUE(load.ok()) << load.status();
+  EXPECT_EQ(load->running_requests(), 0);
+  EXPECT_GT(load->kv_blocks_free(), 0);
+  EXPECT_EQ(load->kv_blocks_free() + load->kv_blocks_cached(), load->kv_blocks_total());
+  EXPECT_EQ(load->refusals_total().at("invalid"), 1);
 }
 
 TEST_F(ClientTest, TellsTheModelAndItsExperts) {

@@ -1,9 +1,12 @@
 """The client against the real server with a tiny model."""
 
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+import grpc
 import tiny_model
 from switchyard import (
     Client,
@@ -15,9 +18,37 @@ from switchyard import (
     SwitchyardError,
     UnavailableError,
 )
+from switchyard.errors import from_grpc
+from switchyard.v1 import error_details_pb2
 from switchyard_process import ServerProcess
 
 PROMPT = [1, 80, 81, 82]
+
+
+# Starts a completion, and is gone without a word after its first piece.
+DYING_CLIENT = """
+import os, sys
+from switchyard import Client
+next(Client(sys.argv[1]).generate([1, 80], max_tokens=90, ignore_eos=True))
+os._exit(0)
+"""
+
+
+class Refusal(grpc.RpcError):
+    """What grpcio raises for a server without room."""
+
+    def __init__(self, trailing_metadata):
+        super().__init__()
+        self._trailing_metadata = trailing_metadata
+
+    def code(self):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    def details(self):
+        return "full"
+
+    def trailing_metadata(self):
+        return self._trailing_metadata
 
 
 class ClientTest(unittest.TestCase):
@@ -203,6 +234,27 @@ class Errors(ClientTest):
         with self.assertRaises(TypeError):
             self.client.generate(PROMPT, stop_strings="text")
 
+    def test_a_full_server_says_when_to_come_again(self):
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromMilliseconds(2300)
+        details = error_details_pb2.ErrorStatus(code=8, message="full")
+        details.details.add(type_url="type.googleapis.com/google.rpc.RetryInfo", value=retry.SerializeToString())
+
+        full = from_grpc(Refusal([("grpc-status-details-bin", details.SerializeToString())]))
+        unexplained = from_grpc(Refusal([("other", "x")]))
+        garbled = from_grpc(Refusal([("grpc-status-details-bin", b"\xff\xff")]))
+
+        self.assertIsInstance(full, OverloadedError)
+        self.assertEqual(full.retry_after_seconds, 2.3)
+        self.assertIsNone(unexplained.retry_after_seconds)
+        self.assertIsNone(garbled.retry_after_seconds)
+
+    def test_an_error_that_a_retry_does_not_help_says_no_time(self):
+        with self.assertRaises(InvalidRequestError) as raised:
+            self.client.generate_once(PROMPT, temperature=-1)
+
+        self.assertIsNone(raised.exception.retry_after_seconds)
+
     def test_every_error_is_a_switchyard_error(self):
         for error in (DeadlineError, InvalidRequestError, ModelNotFoundError, OverloadedError, UnavailableError):
             self.assertTrue(issubclass(error, SwitchyardError))
@@ -234,6 +286,26 @@ class Facts(ClientTest):
         self.assertTrue(info.has_tokenizer)
         self.assertEqual([(r.layer, r.kind) for r in info.routers], [(0, "attn"), (0, "ffn"), (1, "attn"), (1, "ffn")])
         self.assertIn("temperature", info.default_sampling)
+
+    def test_load_accounts_for_the_blocks_and_the_refused(self):
+        with self.assertRaises(InvalidRequestError):
+            self.client.generate_once([])
+
+        load = self.client.load()
+
+        self.assertEqual(load.kv_blocks_used + load.kv_blocks_cached + load.kv_blocks_free, load.kv_blocks_total)
+        self.assertGreaterEqual(load.refusals_total["invalid"], 1)
+        self.assertEqual(load.refusals_total["streams"], 0)
+
+    def test_a_client_that_dies_leaves_nothing_behind(self):
+        subprocess.run([sys.executable, "-c", DYING_CLIENT, self.server.address], check=True, timeout=60)
+
+        load = self.client.load()
+        while load.open_streams > 0:
+            load = self.client.load()
+
+        self.assertEqual(load.running_requests, 0)
+        self.assertEqual(load.kv_blocks_used, 0)
 
     def test_expert_stats_account_for_every_token(self):
         before = self.client.expert_stats(kinds=["attn"]).routers

@@ -19,7 +19,7 @@ from switchyard.errors import (
     SwitchyardError,
     UnavailableError,
 )
-from switchyard.model import ExpertCount, ExpertStatistics, ModelInfo, Router, RouterStatistics, Tokens
+from switchyard.model import ExpertCount, ExpertStatistics, Load, ModelInfo, Router, RouterStatistics, Tokens
 
 __all__ = [
     "CancelledError",
@@ -31,6 +31,7 @@ __all__ = [
     "ExpertStatistics",
     "GenerationStream",
     "InvalidRequestError",
+    "Load",
     "Logprob",
     "ModelInfo",
     "ModelNotFoundError",

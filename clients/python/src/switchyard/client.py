@@ -10,7 +10,7 @@ from google.protobuf import wrappers_pb2
 
 from switchyard.completion import Completion, GenerationStream, to_completion, to_delta
 from switchyard.errors import DeadlineError, from_grpc
-from switchyard.model import ExpertStatistics, ModelInfo, Tokens, to_expert_statistics, to_model_info
+from switchyard.model import ExpertStatistics, Load, ModelInfo, Tokens, to_expert_statistics, to_load, to_model_info
 from switchyard.request import generation_request
 from switchyard.v1 import experts_pb2, experts_pb2_grpc, inference_pb2, inference_pb2_grpc
 
@@ -117,6 +117,11 @@ class Client:
         """The model's dimensions, memory, defaults and routers."""
         request = inference_pb2.GetModelInfoRequest(model=self._model)
         return to_model_info(self._call(self._inference.GetModelInfo, request, timeout))
+
+    def load(self, *, timeout: float | None = None) -> Load:
+        """What the server does at this moment, and what it has done since its start."""
+        request = inference_pb2.GetLoadRequest(model=self._model)
+        return to_load(self._call(self._inference.GetLoad, request, timeout))
 
     def expert_stats(
         self,

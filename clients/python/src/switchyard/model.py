@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Mapping, Sequence
 
 from switchyard.v1 import experts_pb2, inference_pb2
 
@@ -79,6 +79,32 @@ class ExpertStatistics:
     model: str
     uptime_seconds: float
     routers: Sequence[RouterStatistics]
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the server does at this moment and has done since its start; inference.proto says what each number is."""
+
+    running_requests: int
+    waiting_requests: int
+    queued_tokens: int
+    open_streams: int
+    kv_blocks_total: int
+    kv_blocks_used: int
+    kv_blocks_cached: int
+    kv_blocks_free: int
+    steps_total: int
+    preemptions_total: int
+    not_finite_total: int
+    stalls_total: int
+    refusals_total: Mapping[str, int]
+    step_seconds_total: float
+    scheduling_seconds_total: float
+
+
+def to_load(message: inference_pb2.GetLoadResponse) -> Load:
+    numbers = {field: getattr(message, field) for field in Load.__dataclass_fields__}
+    return Load(**{**numbers, "refusals_total": dict(message.refusals_total)})
 
 
 def to_model_info(message: inference_pb2.GetModelInfoResponse) -> ModelInfo:
