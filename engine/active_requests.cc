@@ -198,6 +198,10 @@ void ActiveRequests::Describe(
     return;
   }
   waiting_.VisitInOrder(now, [&](Sequence& sequence) {
+    // A beam that was preempted after it had reported waits for the others of its search.
+    if (sequence.beams != nullptr && sequence.beams->search.HasReported(sequence.beam)) {
+      return true;
+    }
     const ScheduledRequest& described = state.waiting.emplace_back(DescribeWaiting(sequence));
     tokens -= described.known_tokens - described.computed_tokens;
     return --places > 0 && tokens > 0;

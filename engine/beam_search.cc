@@ -60,6 +60,10 @@ void BeamSearch::Report(int32_t beam, std::span<const TokenLogprobValue> top) {
   reported.emplace(top.begin(), top.end());
 }
 
+bool BeamSearch::HasReported(int32_t beam) const {
+  return beams_.at(static_cast<size_t>(beam)).reported.has_value();
+}
+
 bool BeamSearch::IsRoundComplete() const {
   return std::ranges::all_of(beams_, [](const Beam& beam) { return beam.reported.has_value(); });
 }

@@ -47,6 +47,7 @@ class BeamSearch {
 
   // Requires: the beam exists and has not reported in this round.
   void Report(int32_t beam, std::span<const TokenLogprobValue> top);
+  bool HasReported(int32_t beam) const;
   bool IsRoundComplete() const;
 
   // The beams of the next round. Those whose parent has the same number come first to whom they

@@ -1,5 +1,6 @@
 #include "server/generate_once.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/message_bytes.h"
@@ -14,8 +15,8 @@ void GenerateOnce::Deliver() {
       return;
     }
     TokenStream::Taken taken = generation_->Take();
-    Collect(taken.delta);
-    if (!taken.finished) {
+    std::ranges::for_each(taken.parts, [this](const TokenStream::Part& part) { Collect(part); });
+    if (taken.ends.empty()) {
       return;
     }
     status = Answer(generation_->End(taken));
@@ -23,16 +24,30 @@ void GenerateOnce::Deliver() {
   Finish(ToGrpcStatus(status));
 }
 
-void GenerateOnce::Collect(const v1::Delta& delta) {
-  collected_.mutable_text()->append(delta.text());
-  collected_.mutable_token_ids()->MergeFrom(delta.token_ids());
-  collected_.mutable_logprobs()->MergeFrom(delta.logprobs());
+void GenerateOnce::Collect(const TokenStream::Part& part) {
+  const v1::Delta& delta = part.delta;
+  prompt_.mutable_tokens()->MergeFrom(part.prompt.tokens());
+  const auto index = static_cast<size_t>(delta.completion());
+  completions_.resize(std::max(completions_.size(), index + 1));
+  completions_[index].mutable_text()->append(delta.text());
+  completions_[index].mutable_token_ids()->MergeFrom(delta.token_ids());
+  completions_[index].mutable_logprobs()->MergeFrom(delta.logprobs());
 }
 
 Status GenerateOnce::Answer(GenerationEnd end) {
   RETURN_IF_ERROR(end.status);
-  collected_.mutable_finished()->Swap(&end.finished);
-  return SerializeMessage(collected_, response_);
+  completions_.resize(end.completions.size());
+  v1::GenerateOnceResponse response;
+  v1::Completion& first = completions_[0];
+  response.mutable_text()->swap(*first.mutable_text());
+  response.mutable_token_ids()->Swap(first.mutable_token_ids());
+  response.mutable_logprobs()->Swap(first.mutable_logprobs());
+  for (size_t index = 1; index < completions_.size(); ++index) {
+    response.add_further_completions()->Swap(&completions_[index]);
+  }
+  response.mutable_prompt_logprobs()->Swap(prompt_.mutable_tokens());
+  response.mutable_finished()->Swap(&end.finished);
+  return SerializeMessage(response, response_);
 }
 
 }  // namespace switchyard

@@ -3,13 +3,15 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <vector>
+
 #include "server/generation_reactor.h"
 #include "switchyard/v1/inference.pb.h"
 
 namespace switchyard {
 
 // One running GenerateOnce RPC: waits, without a thread, until the generation is over. Thread-safe.
-class GenerateOnce final : public GenerationReactor<grpc::ServerUnaryReactor> {
+class GenerateOnce final : public GenerationReactor<grpc::ServerUnaryReactor, v1::GenerateRequest> {
  public:
   // `state`, `context` and `response` must outlive the RPC.
   GenerateOnce(
@@ -22,11 +24,12 @@ class GenerateOnce final : public GenerationReactor<grpc::ServerUnaryReactor> {
   void OnTick(Clock::time_point /*now*/) override {}
 
  private:
-  void Collect(const v1::Delta& delta) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Collect(const TokenStream::Part& part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Answer(GenerationEnd end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ByteBuffer& response_;
-  v1::GenerateOnceResponse collected_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::Completion> completions_ ABSL_GUARDED_BY(mutex_);
+  v1::PromptLogprobs prompt_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace switchyard

@@ -5,14 +5,6 @@
 #include "server/message_bytes.h"
 
 namespace switchyard {
-namespace {
-
-bool IsEmpty(const v1::Delta& delta) {
-  return delta.token_ids().empty() && delta.text().empty();
-}
-
-}  // namespace
-
 void GenerateStream::OnWriteDone(bool ok) {
   {
     const MutexLock lock(mutex_);
@@ -88,16 +80,29 @@ GenerateStream::Step GenerateStream::NextStep() {
   if (stalled_ || last_written_) {
     return EndStep();
   }
-  TokenStream::Taken taken = generation_->Take();
-  if (taken.finished) {
-    end_ = generation_->End(taken);
+  if (events_.empty()) {
+    Collect(generation_->Take());
   }
-  if (broken_ || IsEmpty(taken.delta)) {
+  if (broken_ || events_.empty()) {
     return end_ ? EndStep() : Step::kNone;
   }
-  v1::GenerateResponse response;
-  response.mutable_delta()->Swap(&taken.delta);
+  const v1::GenerateResponse response = std::move(events_.front());
+  events_.pop_front();
   return Write(response);
+}
+
+void GenerateStream::Collect(TokenStream::Taken taken) {
+  for (TokenStream::Part& part : taken.parts) {
+    if (!part.prompt.tokens().empty()) {
+      events_.emplace_back().mutable_prompt_logprobs()->Swap(&part.prompt);
+    }
+    if (!part.delta.token_ids().empty() || !part.delta.text().empty()) {
+      events_.emplace_back().mutable_delta()->Swap(&part.delta);
+    }
+  }
+  if (!taken.ends.empty()) {
+    end_ = generation_->End(taken);
+  }
 }
 
 GenerateStream::Step GenerateStream::Write(const v1::GenerateResponse& response) {

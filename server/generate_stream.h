@@ -3,6 +3,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <deque>
 #include <optional>
 
 #include "server/generation_reactor.h"
@@ -13,7 +14,8 @@ namespace switchyard {
 // with all that is there. A client that does not read leaves its write in flight: nobody waits for
 // it, its tokens pile up in the TokenStream, and after the stall timeout the request ends. The RPC
 // then ends with the client's next read, or is reset when that takes as long again. Thread-safe.
-class GenerateStream final : public GenerationReactor<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
+class GenerateStream final
+    : public GenerationReactor<grpc::ServerWriteReactor<grpc::ByteBuffer>, v1::GenerateRequest> {
  public:
   // `state` and `context` must outlive the RPC.
   GenerateStream(ServingState& state, const grpc::ServerContextBase& context)
@@ -30,6 +32,8 @@ class GenerateStream final : public GenerationReactor<grpc::ServerWriteReactor<g
   // inside.
   enum class Step { kNone, kWrite, kFinish };
 
+  // Puts what came into events_.
+  void Collect(TokenStream::Taken taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Step NextStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Step Write(const v1::GenerateResponse& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Step EndStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -37,6 +41,7 @@ class GenerateStream final : public GenerationReactor<grpc::ServerWriteReactor<g
   // Whether the RPC has to be reset.
   bool CheckStall(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  std::deque<v1::GenerateResponse> events_ ABSL_GUARDED_BY(mutex_);  // to be written
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point write_began_ ABSL_GUARDED_BY(mutex_);  // of the write in flight
   bool stalled_ ABSL_GUARDED_BY(mutex_) = false;           // ended because of its client

@@ -26,6 +26,8 @@ const char* NameOf(FinishReason reason) {
       return "stop";
     case FinishReason::kLength:
       return "length";
+    case FinishReason::kScored:
+      return "scored";
     case FinishReason::kCancelled:
       return "cancelled";
     case FinishReason::kDeadline:
@@ -62,18 +64,20 @@ std::optional<Clock::time_point> DeadlineOf(const grpc::ServerContextBase& conte
 
 }  // namespace
 
+template <typename Request>
 StatusOr<std::unique_ptr<Generation>> Generation::Start(ServingState& state, GenerationCall call) {
   try {
-    return TryStart(state, call);
+    return TryStart<Request>(state, call);
   } catch (const std::exception& error) {
     return Internal("accepting the request failed: ", error.what());
   }
 }
 
+template <typename Request>
 StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
     ServingState& state, GenerationCall& call
 ) {
-  v1::GenerateRequest request;
+  Request request;
   RETURN_IF_ERROR(ParseMessage(call.request, request));
   ASSIGN_OR_RETURN(LoadedModel * model, state.ModelForNewWork(request.model()));
   RETURN_IF_ERROR(CheckRoom(state, *model->engine));
@@ -96,6 +100,7 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   }
   seed_ = request.sampling.seed;
   ignores_eos_ = request.stopping.ignore_eos;
+  prompt_tokens_ = static_cast<int32_t>(request.prompt.size());
   if (valid.echo_prompt_tokens) {
     echoed_prompt_ = request.prompt;
   }
@@ -105,7 +110,12 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
           {.stop_strings = std::move(valid.stop_strings),
            .include_stop = valid.include_stop,
            .min_tokens = request.stopping.min_tokens},
+      .completions = request.continuations.empty()
+                         ? request.completions
+                         : static_cast<int32_t>(request.continuations.size()),
+      .best = valid.best,
       .wants_logprobs = request.sampling.top_logprobs.has_value(),
+      .prompt_top_logprobs = valid.prompt_top_logprobs,
       .wake_when = call.wake_when,
       .max_bytes = call.wake_when == WakeWhen::kFinished ? state_.options().max_answer_bytes
                                                          : state_.options().outbox_bytes};
@@ -136,7 +146,7 @@ void Generation::Cancel() {
 }
 
 GenerationEnd Generation::End(const TokenStream::Taken& taken) {
-  const FinishEvent& event = *taken.finished;
+  const FinishEvent& event = taken.ends.front().event;
   LogDebug(
       "event=finished request_id={} reason={} completion_tokens={} total_seconds={:.3f}",
       registration_.id(),
@@ -144,9 +154,12 @@ GenerationEnd Generation::End(const TokenStream::Taken& taken) {
       event.completion_tokens,
       event.total_seconds
   );
-  GenerationEnd end{.status = StatusOf(taken), .finished = {}};
+  GenerationEnd end{.status = StatusOf(taken), .finished = {}, .completions = taken.ends};
   if (end.status.ok()) {
     end.finished = Describe(taken);
+  } else {
+    // Its other completions, if there are any.
+    model_.engine->Cancel(engine_id_);
   }
   registration_.Release();
   return end;
@@ -196,10 +209,11 @@ Status Generation::StatusOf(const TokenStream::Taken& taken) const {
   if (taken.overflowed) {
     return OverflowStatus();
   }
-  const FinishEvent& event = *taken.finished;
+  const FinishEvent& event = taken.ends.front().event;
   switch (event.reason) {
     case FinishReason::kStop:
     case FinishReason::kLength:
+    case FinishReason::kScored:
       return OkStatus();
     case FinishReason::kCancelled:
       return client_cancelled_
@@ -228,36 +242,68 @@ bool Generation::IsEos(const FinishEvent& event) const {
           std::find(extra.begin(), extra.end(), *event.stop_token_id) != extra.end());
 }
 
+v1::CompletionEnd Generation::DescribeEnd(const TokenStream::End& end) const {
+  v1::CompletionEnd described;
+  described.set_completion_tokens(end.event.completion_tokens);
+  described.set_logprob_sum(end.logprob_sum);
+  described.set_reason(v1::FINISH_REASON_LENGTH);
+  if (end.event.stop_token_id) {
+    described.set_reason(v1::FINISH_REASON_STOP);
+    if (IsEos(end.event)) {
+      described.set_eos_token_id(*end.event.stop_token_id);
+    } else {
+      described.set_stop_token_id(*end.event.stop_token_id);
+    }
+  } else if (end.matched_stop) {
+    // Also when the same token was the last that max_tokens allows: the text ends because of the
+    // stop string.
+    described.set_reason(v1::FINISH_REASON_STOP);
+    described.set_stop_string(*end.matched_stop);
+  }
+  return described;
+}
+
 v1::Finished Generation::Describe(const TokenStream::Taken& taken) const {
-  const FinishEvent& event = *taken.finished;
   v1::Finished finished;
   finished.set_request_id(registration_.id());
   finished.set_seed(seed_);
   finished.mutable_prompt_token_ids()->Add(echoed_prompt_.begin(), echoed_prompt_.end());
-
-  finished.set_reason(v1::FINISH_REASON_LENGTH);
-  if (event.stop_token_id) {
-    finished.set_reason(v1::FINISH_REASON_STOP);
-    if (IsEos(event)) {
-      finished.set_eos_token_id(*event.stop_token_id);
-    } else {
-      finished.set_stop_token_id(*event.stop_token_id);
-    }
-  } else if (taken.matched_stop) {
-    // Also when the same token was the last that max_tokens allows: the text ends because of the
-    // stop string.
-    finished.set_reason(v1::FINISH_REASON_STOP);
-    finished.set_stop_string(*taken.matched_stop);
+  v1::Usage& usage = *finished.mutable_usage();
+  v1::Timings& timings = *finished.mutable_timings();
+  usage.set_prompt_tokens(prompt_tokens_);
+  usage.set_cached_prompt_tokens(taken.cached_prompt_tokens);
+  // The whole request: from the first that began to the last that ended.
+  const FinishEvent& first = taken.ends.front().event;
+  timings.set_queue_seconds(first.queue_seconds);
+  timings.set_time_to_first_token_seconds(first.time_to_first_token_seconds);
+  for (const TokenStream::End& end : taken.ends) {
+    const FinishEvent& event = end.event;
+    *finished.add_completions() = DescribeEnd(end);
+    usage.set_completion_tokens(usage.completion_tokens() + event.completion_tokens);
+    timings.set_queue_seconds(std::min(timings.queue_seconds(), event.queue_seconds));
+    timings.set_time_to_first_token_seconds(
+        std::min(timings.time_to_first_token_seconds(), event.time_to_first_token_seconds)
+    );
+    timings.set_decode_seconds(std::max(timings.decode_seconds(), event.decode_seconds));
+    timings.set_total_seconds(std::max(timings.total_seconds(), event.total_seconds));
   }
-
-  finished.mutable_usage()->set_prompt_tokens(event.prompt_tokens);
-  finished.mutable_usage()->set_completion_tokens(event.completion_tokens);
-  finished.mutable_usage()->set_cached_prompt_tokens(event.cached_prompt_tokens);
-  finished.mutable_timings()->set_queue_seconds(event.queue_seconds);
-  finished.mutable_timings()->set_time_to_first_token_seconds(event.time_to_first_token_seconds);
-  finished.mutable_timings()->set_decode_seconds(event.decode_seconds);
-  finished.mutable_timings()->set_total_seconds(event.total_seconds);
+  const v1::CompletionEnd& best = finished.completions(0);
+  finished.set_reason(best.reason());
+  if (best.has_eos_token_id()) {
+    finished.set_eos_token_id(best.eos_token_id());
+  } else if (best.has_stop_token_id()) {
+    finished.set_stop_token_id(best.stop_token_id());
+  } else if (best.has_stop_string()) {
+    finished.set_stop_string(best.stop_string());
+  }
   return finished;
 }
+
+template StatusOr<std::unique_ptr<Generation>> Generation::Start<v1::GenerateRequest>(
+    ServingState& state, GenerationCall call
+);
+template StatusOr<std::unique_ptr<Generation>> Generation::Start<v1::ScoreRequest>(
+    ServingState& state, GenerationCall call
+);
 
 }  // namespace switchyard

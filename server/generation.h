@@ -22,7 +22,7 @@ namespace switchyard {
 // An RPC as gRPC hands it over, and when it wants to hear of the generation.
 struct GenerationCall {
   const grpc::ServerContextBase& context;
-  const grpc::ByteBuffer& request;  // a GenerateRequest
+  const grpc::ByteBuffer& request;  // as a message on the wire
   WakeWhen wake_when = WakeWhen::kAnythingCame;
   std::function<void()> wake;  // as TokenStream's
 };
@@ -31,14 +31,17 @@ struct GenerationCall {
 struct GenerationEnd {
   Status status;
   v1::Finished finished;
+  std::vector<TokenStream::End> completions = {};
 };
 
-// One accepted request: what Generate and GenerateOnce have in common. Cancel may be called from
-// any thread, the rest by one at a time.
+// One accepted request: what Generate, GenerateOnce and Score have in common. Cancel may be called
+// from any thread, the rest by one at a time.
 class Generation {
  public:
-  // Parses and validates, takes the request's id, and hands it to the engine. `state` must outlive
-  // the result. `wake` may be called before this returns. Does not throw.
+  // Parses a `Request` (GenerateRequest or ScoreRequest) and validates it, takes its id, and hands
+  // it to the engine. `state` must outlive the result. `wake` may be called before this returns.
+  // Does not throw.
+  template <typename Request>
   static StatusOr<std::unique_ptr<Generation>> Start(ServingState& state, GenerationCall call);
 
   // The client is gone: the engine drops the request before its next step.
@@ -47,7 +50,7 @@ class Generation {
   TokenStream::Taken Take() { return stream_->Take(); }
 
   // Gives the request's id back, so that the client may use it again as soon as it reads the end,
-  // and says how it ended. Requires: taken.finished.
+  // and says how it ended. Requires: taken.ends.
   GenerationEnd End(const TokenStream::Taken& taken);
 
   // Ends it because the client has not read for `waited`, without what was made meanwhile. In the
@@ -57,11 +60,13 @@ class Generation {
  private:
   Generation(ServingState& state, LoadedModel& model) : state_(state), model_(model) {}
 
+  template <typename Request>
   static StatusOr<std::unique_ptr<Generation>> TryStart(ServingState& state, GenerationCall& call);
   Status Submit(ValidatedRequest valid, GenerationCall& call);
   Status StatusOf(const TokenStream::Taken& taken) const;
   Status OverflowStatus() const;
   v1::Finished Describe(const TokenStream::Taken& taken) const;
+  v1::CompletionEnd DescribeEnd(const TokenStream::End& end) const;
   bool IsEos(const FinishEvent& event) const;
 
   ServingState& state_;
@@ -72,6 +77,7 @@ class Generation {
   RequestId engine_id_ = {};
   uint64_t seed_ = 0;
   bool ignores_eos_ = false;
+  int32_t prompt_tokens_ = 0;
   std::vector<int32_t> echoed_prompt_;  // empty unless asked for
   std::atomic<bool> client_cancelled_ = false;
 };

@@ -17,11 +17,11 @@ namespace switchyard {
 
 // What the RPCs that generate have in common: they begin with one request, hear of cancel,
 // deadline and disconnect at once rather than with the failing of a write, and belong to gRPC until
-// OnDone. `Reactor` is gRPC's base of the RPC. Thread-safe.
-template <typename Reactor>
+// OnDone. `Reactor` is gRPC's base of the RPC, `Request` its message. Thread-safe.
+template <typename Reactor, typename Request>
 class GenerationReactor : public Reactor,
                           public OpenStream,
-                          public std::enable_shared_from_this<GenerationReactor<Reactor>> {
+                          public std::enable_shared_from_this<GenerationReactor<Reactor, Request>> {
  public:
   // Hands the request to the engine; a bad one finishes the RPC at once. Requires: a shared_ptr
   // owns this.
@@ -71,7 +71,7 @@ class GenerationReactor : public Reactor,
     }
     ASSIGN_OR_RETURN(
         std::unique_ptr<Generation> generation,
-        Generation::Start(
+        Generation::Start<Request>(
             state_,
             {.context = context_, .request = request, .wake_when = wake_when, .wake = Wake()}
         )

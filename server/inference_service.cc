@@ -12,6 +12,7 @@
 #include "server/grpc_status.h"
 #include "server/load_report.h"
 #include "server/request_validation.h"
+#include "server/score_call.h"
 #include "server/unary_call.h"
 #include "text/utf8.h"
 
@@ -41,6 +42,16 @@ grpc::ServerUnaryReactor* InferenceService::GenerateOnce(
     grpc::ByteBuffer* response
 ) {
   const auto call = std::make_shared<switchyard::GenerateOnce>(state_, *context, *response);
+  call->Begin(*request, WakeWhen::kFinished);
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* InferenceService::Score(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  const auto call = std::make_shared<ScoreCall>(state_, *context, *response);
   call->Begin(*request, WakeWhen::kFinished);
   return call.get();
 }

@@ -14,11 +14,12 @@ namespace switchyard {
 class InferenceService final
     : public v1::InferenceService::WithRawCallbackMethod_Generate<
           v1::InferenceService::WithRawCallbackMethod_GenerateOnce<
-              v1::InferenceService::WithRawCallbackMethod_Tokenize<
-                  v1::InferenceService::WithRawCallbackMethod_Detokenize<
-                      v1::InferenceService::WithRawCallbackMethod_GetModelInfo<
-                          v1::InferenceService::WithRawCallbackMethod_GetLoad<
-                              v1::InferenceService::Service>>>>>> {
+              v1::InferenceService::WithRawCallbackMethod_Score<
+                  v1::InferenceService::WithRawCallbackMethod_Tokenize<
+                      v1::InferenceService::WithRawCallbackMethod_Detokenize<
+                          v1::InferenceService::WithRawCallbackMethod_GetModelInfo<
+                              v1::InferenceService::WithRawCallbackMethod_GetLoad<
+                                  v1::InferenceService::Service>>>>>>> {
  public:
   // `state` must outlive this and every RPC.
   explicit InferenceService(ServingState& state) : state_(state) {}
@@ -27,6 +28,11 @@ class InferenceService final
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request
   ) override;
   grpc::ServerUnaryReactor* GenerateOnce(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request,
+      grpc::ByteBuffer* response
+  ) override;
+  grpc::ServerUnaryReactor* Score(
       grpc::CallbackServerContext* context,
       const grpc::ByteBuffer* request,
       grpc::ByteBuffer* response

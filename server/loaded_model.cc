@@ -67,6 +67,7 @@ StatusOr<std::unique_ptr<LoadedModel>> LoadModel(
 ) {
   auto loaded = std::make_unique<LoadedModel>();
   loaded->limits = options.limits;
+  loaded->engine_limits = options.engine.limits;
   loaded->name = options.name.empty() ? FolderName(folder) : options.name;
   ASSIGN_OR_RETURN(loaded->ops, MakeOps(options.backend));
   ASSIGN_OR_RETURN(

@@ -26,6 +26,7 @@ struct LoadedModel {
   int32_t context_tokens = 0;
   GenerationDefaults defaults;
   RequestLimits limits;
+  SchedulerLimits engine_limits;
   std::vector<int32_t> eos_token_ids;  // all that end a completion
   std::vector<int32_t>
       extra_eos_token_ids;  // those of them that the engine does not know by itself

@@ -4,96 +4,18 @@
 #include <optional>
 #include <utility>
 
+#include "server/completions_validation.h"
 #include "server/field_violation.h"
 #include "server/forbidden_tokens.h"
+#include "server/prompt_validation.h"
 #include "server/sampling_validation.h"
 #include "text/utf8.h"
 
 namespace switchyard {
 namespace {
 
-constexpr size_t kMaxRequestIdBytes = 128;
 constexpr size_t kMaxStopStringBytes = 256;
 constexpr int kMaxStopTokenIds = 64;
-
-Status CheckRequestId(const std::string& id) {
-  if (id.size() > kMaxRequestIdBytes) {
-    return FieldViolation(
-        "request_id",
-        Concat(
-            "has ",
-            id.size(),
-            " bytes; at most ",
-            kMaxRequestIdBytes,
-            " are taken; shorten it, or leave it out and the server makes one"
-        )
-    );
-  }
-  // Ids go into log lines, which a line break would forge.
-  const bool has_control = std::any_of(id.begin(), id.end(), [](char letter) {
-    const auto byte = static_cast<unsigned char>(letter);
-    return byte < 0x20 || byte == 0x7F;
-  });
-  return has_control ? FieldViolation("request_id", "has a control character; use printable ones")
-                     : OkStatus();
-}
-
-StatusOr<std::vector<int32_t>> PromptFromIds(const v1::TokenIds& prompt, const LoadedModel& model) {
-  if (prompt.ids().empty()) {
-    return FieldViolation("prompt_tokens.ids", "is empty; send at least one token id");
-  }
-  for (int i = 0; i < prompt.ids_size(); ++i) {
-    const int32_t id = prompt.ids(i);
-    if (id < 0 || id >= model.vocabulary_size) {
-      return CheckTokenId(Concat("prompt_tokens.ids[", i, "]"), id, model.vocabulary_size);
-    }
-  }
-  return std::vector<int32_t>(prompt.ids().begin(), prompt.ids().end());
-}
-
-StatusOr<std::vector<int32_t>> PromptFromText(
-    const v1::GenerateRequest& request, const LoadedModel& model
-) {
-  const std::string& text = request.prompt_text();
-  if (text.empty()) {
-    return FieldViolation("prompt_text", "is empty; send at least one character");
-  }
-  RETURN_IF_ERROR(CheckHasTokenizer("prompt_text", model));
-  EncodeOptions options{.add_bos = std::nullopt, .parse_special = request.parse_special_tokens()};
-  if (request.has_add_bos()) {
-    options.add_bos = request.add_bos();
-  }
-  StatusOr<std::vector<int32_t>> ids = model.tokenizer->Encode(text, options);
-  if (ids.status().code() == StatusCode::kInvalidArgument) {
-    return FieldViolation("prompt_text", Concat("cannot be tokenized: ", MessageOf(ids.status())));
-  }
-  RETURN_IF_ERROR(ids.status());
-  if (ids->empty()) {
-    return FieldViolation(
-        "prompt_text", "comes to no tokens at all; send a character that is not a space"
-    );
-  }
-  for (const int32_t id : *ids) {
-    // A tokenizer may know more tokens than the model has embeddings for.
-    RETURN_IF_ERROR(CheckTokenId("prompt_text: one of its tokens", id, model.vocabulary_size));
-  }
-  return ids;
-}
-
-StatusOr<std::vector<int32_t>> ReadPrompt(
-    const v1::GenerateRequest& request, const LoadedModel& model
-) {
-  if (request.has_prompt_text() && request.has_prompt_tokens()) {
-    return FieldViolation("prompt_tokens", "and prompt_text are both set; send one of them");
-  }
-  if (request.has_prompt_tokens()) {
-    return PromptFromIds(request.prompt_tokens(), model);
-  }
-  if (request.has_prompt_text()) {
-    return PromptFromText(request, model);
-  }
-  return FieldViolation("prompt_text", "and prompt_tokens are both missing; send one of them");
-}
 
 Status CheckStopString(const std::string& field, const std::string& text) {
   if (text.empty() || text.size() > kMaxStopStringBytes) {
@@ -146,7 +68,7 @@ Status CheckPromptLimit(
     return OkStatus();
   }
   return FieldViolation(
-      request.has_prompt_tokens() ? "prompt_tokens" : "prompt_text",
+      PromptFieldName(PromptFieldsOf(request)),
       Concat(
           "has ",
           prompt_tokens,
@@ -167,7 +89,7 @@ StatusOr<int32_t> ReadMaxTokens(
   const int64_t left = context - prompt_tokens;
   if (left < 1) {
     return FieldViolation(
-        request.has_prompt_tokens() ? "prompt_tokens" : "prompt_text",
+        PromptFieldName(PromptFieldsOf(request)),
         Concat(
             "has ",
             prompt_tokens,
@@ -248,6 +170,23 @@ StatusOr<StoppingParameters> ReadStopping(
   return stopping;
 }
 
+Status ReadLogprobs(
+    const v1::OutputOptions& output, const LoadedModel& model, ValidatedRequest& valid
+) {
+  const int32_t most = std::min(model.limits.max_top_logprobs, model.vocabulary_size);
+  if (output.has_top_logprobs()) {
+    RETURN_IF_ERROR(CheckTopLogprobs("output.top_logprobs", output.top_logprobs(), most));
+    valid.generation.sampling.top_logprobs = output.top_logprobs();
+  }
+  if (output.has_prompt_top_logprobs()) {
+    const int32_t tops = output.prompt_top_logprobs();
+    RETURN_IF_ERROR(CheckTopLogprobs("output.prompt_top_logprobs", tops, most));
+    valid.prompt_top_logprobs = tops;
+    valid.generation.scoring = ScoringParameters{.top_logprobs = tops};
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status CheckModelName(const std::string& name, const LoadedModel& model) {
@@ -286,19 +225,16 @@ StatusOr<ValidatedRequest> ValidateRequest(
       ValidateSampling(request.sampling(), model.defaults.sampling, vocabulary_size)
   );
   RETURN_IF_ERROR(ReadForbiddenTokens(request.sampling(), model, generation.sampling));
-  ASSIGN_OR_RETURN(
-      generation.sampling.top_logprobs,
-      ValidateTopLogprobs(
-          request.output(), std::min(model.limits.max_top_logprobs, vocabulary_size)
-      )
-  );
+  RETURN_IF_ERROR(ReadLogprobs(request.output(), model, valid));
   RETURN_IF_ERROR(CheckStops(request.stopping(), model));
-  ASSIGN_OR_RETURN(generation.prompt, ReadPrompt(request, model));
+  ASSIGN_OR_RETURN(generation.prompt, ReadPrompt(PromptFieldsOf(request), model));
   ASSIGN_OR_RETURN(
       generation.stopping,
       ReadStopping(request, static_cast<int64_t>(generation.prompt.size()), model)
   );
 
+  RETURN_IF_ERROR(ReadScheduling(request.scheduling(), generation));
+  RETURN_IF_ERROR(ReadCompletions(request, model, valid));
   valid.request_id = request.request_id();
   valid.has_seed = request.sampling().has_seed();
   valid.stop_strings.assign(

@@ -156,25 +156,16 @@ StatusOr<SamplingParameters> ValidateSampling(
   return sampling;
 }
 
-StatusOr<std::optional<int32_t>> ValidateTopLogprobs(
-    const v1::OutputOptions& message, int32_t most
-) {
-  if (!message.has_top_logprobs()) {
-    return std::optional<int32_t>();
+Status CheckTopLogprobs(const std::string& field, int32_t top_logprobs, int32_t most) {
+  if (top_logprobs >= 0 && top_logprobs <= most) {
+    return OkStatus();
   }
-  if (message.top_logprobs() < 0 || message.top_logprobs() > most) {
-    return FieldViolation(
-        "output.top_logprobs",
-        Concat(
-            "is ",
-            message.top_logprobs(),
-            "; it must be in [0, ",
-            most,
-            "]; 0 gives the chosen token's alone"
-        )
-    );
-  }
-  return std::optional<int32_t>(message.top_logprobs());
+  return FieldViolation(
+      field,
+      Concat(
+          "is ", top_logprobs, "; it must be in [0, ", most, "]; 0 gives the chosen token's alone"
+      )
+  );
 }
 
 }  // namespace switchyard

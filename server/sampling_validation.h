@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 
 #include "base/status.h"
 #include "engine/request.h"
@@ -18,9 +18,7 @@ StatusOr<SamplingParameters> ValidateSampling(
     int32_t vocabulary_size
 );
 
-// The same for output.top_logprobs, of which there may be 0 to `most`.
-StatusOr<std::optional<int32_t>> ValidateTopLogprobs(
-    const v1::OutputOptions& message, int32_t most
-);
+// A FieldViolation when not 0 to `most` of the likeliest tokens are asked for.
+Status CheckTopLogprobs(const std::string& field, int32_t top_logprobs, int32_t most);
 
 }  // namespace switchyard

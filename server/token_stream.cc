@@ -1,5 +1,6 @@
 #include "server/token_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace switchyard {
@@ -9,19 +10,53 @@ namespace {
 constexpr int64_t kTokenIdBytes = 3;
 constexpr int64_t kFieldBytes = 4;
 
+bool IsGood(FinishReason reason) {
+  return reason == FinishReason::kStop || reason == FinishReason::kLength ||
+         reason == FinishReason::kScored;
+}
+
+bool IsEmpty(const TokenStream::Part& part) {
+  return part.delta.token_ids().empty() && part.delta.text().empty() &&
+         part.prompt.tokens().empty();
+}
+
 }  // namespace
 
 TokenStream::TokenStream(
     const Tokenizer* tokenizer, TokenStreamOptions options, std::function<void()> wake
 )
-    : tokenizer_(tokenizer),
-      options_(std::move(options)),
-      wake_(std::move(wake)),
-      text_(tokenizer, options_.text) {}
+    : tokenizer_(tokenizer), options_(std::move(options)), wake_(std::move(wake)) {
+  completions_.reserve(static_cast<size_t>(options_.completions));
+  for (int32_t index = 0; index < options_.completions; ++index) {
+    completions_.push_back(std::make_unique<Completion>(tokenizer, options_.text));
+    completions_.back()->part.delta.set_completion(index);
+  }
+}
 
 void TokenStream::KeepPlace(PromptQueue::Place place) {
   const MutexLock lock(mutex_);
   place_ = std::move(place);
+}
+
+void TokenStream::OnPromptToken(const TokenEvent& event) {
+  bool needs_wake = false;
+  {
+    const MutexLock lock(mutex_);
+    if (is_over_) {
+      return;
+    }
+    Completion& completion = Of(event);
+    v1::TokenLogprobs& logprobs = *completion.part.prompt.add_tokens();
+    logprobs = Describe(event, options_.prompt_top_logprobs);
+    completion.end.logprob_sum += event.logprob;
+    completion.end.is_greedy =
+        completion.end.is_greedy && (event.top.empty() || event.top[0].id == event.id);
+    AddBytes(static_cast<int64_t>(logprobs.ByteSizeLong()) + kFieldBytes);
+    needs_wake = NeedsWake();
+  }
+  if (needs_wake) {
+    wake_();
+  }
 }
 
 Verdict TokenStream::OnToken(const TokenEvent& event) {
@@ -30,9 +65,12 @@ Verdict TokenStream::OnToken(const TokenEvent& event) {
   {
     const MutexLock lock(mutex_);
     place_.Release();
-    AddToken(event);
-    overflowed_ = overflowed_ || delta_bytes_ > options_.max_bytes;
-    stops = overflowed_ || text_.MatchedStop().has_value();
+    if (is_over_) {
+      return Verdict::kStop;
+    }
+    Completion& completion = Of(event);
+    AddToken(event, completion);
+    stops = overflowed_ || completion.text.MatchedStop().has_value();
     needs_wake = NeedsWake();
   }
   if (needs_wake) {
@@ -46,10 +84,26 @@ void TokenStream::OnFinished(const FinishEvent& event) {
   {
     const MutexLock lock(mutex_);
     place_.Release();
-    if (!text_.MatchedStop()) {
-      delta_.mutable_text()->append(text_.Flush());
+    if (is_over_) {
+      return;
     }
-    finished_ = event;
+    Completion& completion = *completions_.at(static_cast<size_t>(event.completion));
+    if (completion.text.MatchedStop()) {
+      completion.end.matched_stop = completion.text.MatchedStop();
+    } else {
+      completion.part.delta.mutable_text()->append(completion.text.Flush());
+    }
+    completion.end.event = event;
+    cached_prompt_tokens_ = std::min(cached_prompt_tokens_, event.cached_prompt_tokens);
+    completion.has_ended = true;
+    ++ended_;
+    if (!IsGood(event.reason) || overflowed_) {
+      failed_ = &completion;
+    }
+    is_over_ = failed_ != nullptr || ended_ == completions_.size();
+    if (is_over_ && failed_ == nullptr) {
+      KeepBest();
+    }
     needs_wake = NeedsWake();
   }
   if (needs_wake) {
@@ -61,33 +115,64 @@ TokenStream::Taken TokenStream::Take() {
   const MutexLock lock(mutex_);
   woken_ = false;
   Taken taken;
-  taken.delta.Swap(&delta_);
-  delta_bytes_ = 0;
-  if (finished_) {
-    taken.matched_stop = text_.MatchedStop();
+  if (options_.best.has_value() && !is_over_) {
+    return taken;
+  }
+  waiting_bytes_ = 0;
+  for (size_t index = 0; index < completions_.size(); ++index) {
+    Completion& completion = *completions_[index];
+    if (!IsEmpty(completion.part)) {
+      taken.parts.push_back(std::exchange(completion.part, Part()));
+      completion.part.delta.set_completion(static_cast<int32_t>(index));
+    }
+  }
+  if (is_over_ && !ends_taken_) {
+    ends_taken_ = true;
     taken.overflowed = overflowed_;
-    taken.finished = std::exchange(finished_, std::nullopt);
+    taken.cached_prompt_tokens = cached_prompt_tokens_;
+    if (failed_ != nullptr) {
+      taken.ends.push_back(failed_->end);
+    } else {
+      for (const auto& completion : completions_) {
+        taken.ends.push_back(completion->end);
+      }
+    }
   }
   return taken;
 }
 
-void TokenStream::AddToken(const TokenEvent& event) {
-  delta_.add_token_ids(event.id);
-  delta_bytes_ += kTokenIdBytes;
+void TokenStream::AddToken(const TokenEvent& event, Completion& completion) {
+  v1::Delta& delta = completion.part.delta;
+  delta.add_token_ids(event.id);
+  ++completion.tokens;
+  completion.end.logprob_sum += event.logprob;
+  int64_t bytes = kTokenIdBytes;
   if (!event.is_stop_token) {
-    const std::string text = text_.Append(event.id);
-    delta_.mutable_text()->append(text);
-    delta_bytes_ += static_cast<int64_t>(text.size());
+    const std::string text = completion.text.Append(event.id);
+    delta.mutable_text()->append(text);
+    bytes += static_cast<int64_t>(text.size());
   }
-  if (!options_.wants_logprobs) {
-    return;
+  if (options_.wants_logprobs) {
+    v1::TokenLogprobs& logprobs = *delta.add_logprobs();
+    logprobs = Describe(event, static_cast<int32_t>(event.top.size()));
+    bytes += static_cast<int64_t>(logprobs.ByteSizeLong()) + kFieldBytes;
   }
-  v1::TokenLogprobs* logprobs = delta_.add_logprobs();
-  SetLogprob(event.id, event.logprob, *logprobs->mutable_chosen());
-  for (const TokenLogprobValue& top : event.top) {
-    SetLogprob(top.id, top.logprob, *logprobs->add_top());
+  AddBytes(bytes);
+}
+
+void TokenStream::AddBytes(int64_t bytes) {
+  waiting_bytes_ += bytes;
+  overflowed_ = overflowed_ || waiting_bytes_ > options_.max_bytes;
+}
+
+v1::TokenLogprobs TokenStream::Describe(const TokenEvent& event, int32_t tops) const {
+  v1::TokenLogprobs logprobs;
+  SetLogprob(event.id, event.logprob, *logprobs.mutable_chosen());
+  const size_t count = std::min(event.top.size(), static_cast<size_t>(tops));
+  for (const TokenLogprobValue& top : event.top.first(count)) {
+    SetLogprob(top.id, top.logprob, *logprobs.add_top());
   }
-  delta_bytes_ += static_cast<int64_t>(logprobs->ByteSizeLong()) + kFieldBytes;
+  return logprobs;
 }
 
 void TokenStream::SetLogprob(int32_t id, float logprob, v1::TokenLogprob& out) const {
@@ -98,8 +183,26 @@ void TokenStream::SetLogprob(int32_t id, float logprob, v1::TokenLogprob& out) c
   }
 }
 
+void TokenStream::KeepBest() {
+  if (!options_.best.has_value()) {
+    return;
+  }
+  const auto mean = [](const Completion& completion) {
+    return completion.end.logprob_sum / std::max(1, completion.tokens);
+  };
+  // Of equals the one with the lower seed.
+  std::stable_sort(completions_.begin(), completions_.end(), [mean](const auto& a, const auto& b) {
+    return mean(*a) > mean(*b);
+  });
+  completions_.erase(completions_.begin() + *options_.best, completions_.end());
+  for (size_t index = 0; index < completions_.size(); ++index) {
+    completions_[index]->part.delta.set_completion(static_cast<int32_t>(index));
+  }
+}
+
 bool TokenStream::NeedsWake() {
-  if (woken_ || (options_.wake_when == WakeWhen::kFinished && !finished_)) {
+  const bool waits_for_end = options_.wake_when == WakeWhen::kFinished || options_.best.has_value();
+  if (woken_ || (waits_for_end && !is_over_)) {
     return false;
   }
   woken_ = true;
