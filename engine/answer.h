@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/mutex.h"
+#include "base/mutex.h"
 
 namespace switchyard {
 

@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "engine/engine.h"
 #include "engine/engine_core.h"
-#include "engine/mutex.h"
 
 namespace switchyard {
 

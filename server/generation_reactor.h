@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/mutex.h"
+#include "base/mutex.h"
 #include "server/generation.h"
 #include "server/grpc_status.h"
 #include "server/open_streams.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "base/status.h"
-#include "engine/mutex.h"
 #include "engine/request.h"
 
 namespace switchyard {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/status.h"
-#include "engine/mutex.h"
 #include "engine/request.h"
 
 namespace switchyard {

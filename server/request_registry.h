@@ -5,8 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/status.h"
-#include "engine/mutex.h"
 
 namespace switchyard {
 

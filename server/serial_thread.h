@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-#include "engine/mutex.h"
+#include "base/mutex.h"
 
 namespace switchyard {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/status.h"
-#include "engine/mutex.h"
 #include "server/engine_watchdog.h"
 #include "server/expert_service.h"
 #include "server/inference_service.h"

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/status.h"
-#include "engine/mutex.h"
 #include "server/loaded_model.h"
 #include "server/open_streams.h"
 #include "server/prompt_queue.h"

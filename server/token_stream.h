@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/mutex.h"
+#include "base/mutex.h"
 #include "engine/token_sink.h"
 #include "server/completion_text.h"
 #include "server/prompt_queue.h"

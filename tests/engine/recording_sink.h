@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/mutex.h"
+#include "base/mutex.h"
 #include "engine/token_sink.h"
 
 namespace switchyard {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/engine.h"
-#include "engine/mutex.h"
 
 namespace switchyard {
 

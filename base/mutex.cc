@@ -1,4 +1,4 @@
-#include "engine/mutex.h"
+#include "base/mutex.h"
 
 namespace switchyard {
 
