@@ -51,9 +51,7 @@ void KvCache::CopyBlock(Ops& ops, int64_t from, int64_t to) const {
     auto* const data = static_cast<std::byte*>(buffer.data());
     for (int64_t layer = 0; layer < layout_.layers; ++layer) {
       const int64_t first = layer * blocks_;
-      ops.Copy(
-          data + (first + from) * block_bytes, data + (first + to) * block_bytes, block_bytes
-      );
+      ops.Copy(data + (first + from) * block_bytes, data + (first + to) * block_bytes, block_bytes);
     }
   };
   copy(*keys_, layout_.key_dim);

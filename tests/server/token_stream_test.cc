@@ -24,6 +24,11 @@ FinishEvent Ended(FinishReason reason) {
   return event;
 }
 
+// Of a stream of one completion.
+v1::Delta TheDelta(const TokenStream::Taken& taken) {
+  return taken.parts.empty() ? v1::Delta() : taken.parts[0].delta;
+}
+
 class TokenStreamTest : public ::testing::Test {
  protected:
   TokenStream Make(TokenStreamOptions options) {
@@ -43,11 +48,11 @@ TEST_F(TokenStreamTest, TakesAllThatCameSinceTheLastTakeAsOneDelta) {
 
   const TokenStream::Taken second = stream.Take();
 
-  EXPECT_EQ(first.delta.text(), "ab");
-  EXPECT_THAT(first.delta.token_ids(), ElementsAre('a', 'b'));
-  EXPECT_EQ(second.delta.text(), "c");
-  EXPECT_THAT(second.delta.token_ids(), ElementsAre('c'));
-  EXPECT_FALSE(second.finished.has_value());
+  EXPECT_EQ(TheDelta(first).text(), "ab");
+  EXPECT_THAT(TheDelta(first).token_ids(), ElementsAre('a', 'b'));
+  EXPECT_EQ(TheDelta(second).text(), "c");
+  EXPECT_THAT(TheDelta(second).token_ids(), ElementsAre('c'));
+  EXPECT_THAT(second.ends, IsEmpty());
 }
 
 TEST_F(TokenStreamTest, WakesOnceUntilSomethingIsTaken) {
@@ -78,8 +83,8 @@ TEST_F(TokenStreamTest, AsksTheEngineToStopWhenAStopStringIsComplete) {
   stream.OnFinished(Ended(FinishReason::kStop));
 
   const TokenStream::Taken taken = stream.Take();
-  EXPECT_EQ(taken.delta.text(), "");
-  EXPECT_EQ(taken.matched_stop, "END");
+  EXPECT_EQ(TheDelta(taken).text(), "");
+  EXPECT_EQ(taken.ends.at(0).matched_stop, "END");
 }
 
 TEST_F(TokenStreamTest, ReleasesWhatItHeldWhenTheCompletionEnds) {
@@ -87,7 +92,7 @@ TEST_F(TokenStreamTest, ReleasesWhatItHeldWhenTheCompletionEnds) {
   stream.OnToken(Token(FakeTokenizer::kFirstPiece));
   stream.OnFinished(Ended(FinishReason::kLength));
 
-  EXPECT_EQ(stream.Take().delta.text(), "EN");
+  EXPECT_EQ(TheDelta(stream.Take()).text(), "EN");
 }
 
 TEST_F(TokenStreamTest, GivesTheIdOfAStopTokenButNotItsText) {
@@ -98,8 +103,8 @@ TEST_F(TokenStreamTest, GivesTheIdOfAStopTokenButNotItsText) {
 
   const TokenStream::Taken taken = stream.Take();
 
-  EXPECT_EQ(taken.delta.text(), "");
-  EXPECT_THAT(taken.delta.token_ids(), ElementsAre('x'));
+  EXPECT_EQ(TheDelta(taken).text(), "");
+  EXPECT_THAT(TheDelta(taken).token_ids(), ElementsAre('x'));
 }
 
 TEST_F(TokenStreamTest, AsksTheEngineToStopWhenMoreWaitsThanMayBe) {
@@ -112,7 +117,7 @@ TEST_F(TokenStreamTest, AsksTheEngineToStopWhenMoreWaitsThanMayBe) {
 
   const TokenStream::Taken taken = stream.Take();
 
-  EXPECT_EQ(taken.delta.text(), "abc");
+  EXPECT_EQ(TheDelta(taken).text(), "abc");
   EXPECT_TRUE(taken.overflowed);
 }
 
@@ -160,8 +165,8 @@ TEST_F(TokenStreamTest, GivesTheFinishEventOnce) {
   TokenStream stream = Make({});
   stream.OnFinished(Ended(FinishReason::kLength));
 
-  EXPECT_TRUE(stream.Take().finished.has_value());
-  EXPECT_FALSE(stream.Take().finished.has_value());
+  EXPECT_EQ(stream.Take().ends.size(), 1);
+  EXPECT_THAT(stream.Take().ends, IsEmpty());
 }
 
 TEST_F(TokenStreamTest, GivesOneLogprobForEachTokenWithItsBytes) {
@@ -171,7 +176,7 @@ TEST_F(TokenStreamTest, GivesOneLogprobForEachTokenWithItsBytes) {
   event.top = top;
   stream.OnToken(event);
 
-  const v1::Delta delta = stream.Take().delta;
+  const v1::Delta delta = TheDelta(stream.Take());
 
   ASSERT_EQ(delta.logprobs_size(), 1);
   EXPECT_EQ(delta.logprobs(0).chosen().token(), "a");
@@ -185,7 +190,7 @@ TEST_F(TokenStreamTest, GivesNoLogprobsUnasked) {
   TokenStream stream = Make({});
   stream.OnToken(Token('a'));
 
-  EXPECT_THAT(stream.Take().delta.logprobs(), IsEmpty());
+  EXPECT_THAT(TheDelta(stream.Take()).logprobs(), IsEmpty());
 }
 
 }  // namespace
