@@ -19,5 +19,6 @@ void AddScoreCommand(CLI::App& app, RunCommand& run);
 void AddInspectCommand(CLI::App& app, RunCommand& run);
 void AddExpertsCommand(CLI::App& app, RunCommand& run);
 void AddHealthCommand(CLI::App& app, RunCommand& run);
+void AddLoadCommand(CLI::App& app, RunCommand& run);
 
 }  // namespace switchyard

@@ -38,6 +38,7 @@ int Run(int argc, char** argv) {
   AddInspectCommand(app, run);
   AddExpertsCommand(app, run);
   AddHealthCommand(app, run);
+  AddLoadCommand(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
