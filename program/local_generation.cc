@@ -51,14 +51,17 @@ StatusOr<v1::Finished> GenerateLocally(
   const auto alarm = std::make_shared<Alarm>();
   GenerationCall call{.context = context, .request = bytes, .wake = [alarm] { alarm->Wake(); }};
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<Generation> generation, Generation::Start(state, std::move(call))
+      const std::unique_ptr<Generation> generation,
+      Generation::Start<v1::GenerateRequest>(state, std::move(call))
   );
   TokenStream::Taken taken;
-  while (!taken.finished.has_value()) {
+  while (taken.ends.empty()) {
     alarm->Wait();
     taken = generation->Take();
-    if (!taken.delta.text().empty() || !taken.delta.token_ids().empty()) {
-      on_delta(taken.delta);
+    for (const TokenStream::Part& part : taken.parts) {
+      if (!part.delta.text().empty() || !part.delta.token_ids().empty()) {
+        on_delta(part.delta);
+      }
     }
   }
   GenerationEnd end = generation->End(taken);

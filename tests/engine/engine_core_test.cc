@@ -34,6 +34,27 @@ TEST(EngineCore, EndsAtMaxTokensWithUsage) {
   EXPECT_TRUE(engine.all_blocks_are_free());
 }
 
+TEST(EngineCore, GivesEveryStreamATokenInEachStepWhileALongPromptIsComputed) {
+  DrivenEngine engine(
+      {.model = {.context_tokens = 600},
+       .limits = {.max_step_tokens = 16, .max_running = 4, .block_tokens = 4},
+       .blocks = 300}
+  );
+  const auto first = engine.Add(GreedyRequest({1, 2, 3}, 100));
+  const auto second = engine.Add(GreedyRequest({4, 5}, 100));
+  engine.core().Step();
+  const auto longest = engine.Add(GreedyRequest(Prompt(500), 5));
+
+  // 500 tokens beside two decodes, 14 at a time.
+  for (size_t step = 1; step <= 36; ++step) {
+    ASSERT_TRUE(engine.core().Step());
+    EXPECT_EQ(first->tokens.size(), 1 + step);
+    EXPECT_EQ(second->tokens.size(), 1 + step);
+  }
+
+  EXPECT_EQ(longest->tokens.size(), 1);
+}
+
 TEST(EngineCore, EndsAtTheEndOfTheContext) {
   DrivenEngine engine({.model = {.context_tokens = 20}});
 
