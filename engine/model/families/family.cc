@@ -2,12 +2,7 @@
 
 #include <array>
 
-#include "engine/model/families/jetmoe.h"
-#include "engine/model/families/moa_lm.h"
-#include "engine/model/families/moduleformer.h"
-#include "engine/model/families/moeut.h"
-#include "engine/model/families/moeut_train.h"
-#include "engine/model/families/switchhead.h"
+#include "engine/model/families/known_families.h"
 
 namespace switchyard {
 

@@ -1,4 +1,4 @@
-#include "engine/model/families/moa_lm.h"
+#include "engine/model/families/known_families.h"
 
 #include <cmath>
 #include <string>

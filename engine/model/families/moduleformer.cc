@@ -1,4 +1,4 @@
-#include "engine/model/families/moduleformer.h"
+#include "engine/model/families/known_families.h"
 
 #include <algorithm>
 #include <cmath>

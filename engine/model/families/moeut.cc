@@ -1,4 +1,4 @@
-#include "engine/model/families/moeut.h"
+#include "engine/model/families/known_families.h"
 
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/model/families/moeut_train.h"
+#include "engine/model/families/known_families.h"
 
 #include <string>
 

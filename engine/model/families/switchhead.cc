@@ -1,4 +1,4 @@
-#include "engine/model/families/switchhead.h"
+#include "engine/model/families/known_families.h"
 
 #include <string>
 
