@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/json_text.h"
 #include "text/added_tokens.h"
 #include "text/bpe_model.h"
 #include "text/json_field.h"

@@ -1,13 +1,9 @@
 #include "text/json_field.h"
 
-#include <exception>
 #include <limits>
 
 namespace switchyard {
 namespace {
-
-// Deeper than any real file; bounds what a file of brackets alone can make us hold.
-constexpr int kMaxDepth = 64;
 
 constexpr int32_t kIdLimit = std::numeric_limits<int32_t>::max();
 
@@ -124,25 +120,6 @@ StatusOr<std::string> JsonField::StringOr(const std::string& key, const std::str
 StatusOr<bool> JsonField::BoolOr(const std::string& key, bool otherwise) const {
   ASSIGN_OR_RETURN(const std::optional<JsonField> found, Find(key));
   return found ? found->Bool() : StatusOr<bool>(otherwise);
-}
-
-StatusOr<nlohmann::json> ParseJson(const std::string& text, const std::string& file_name) {
-  // The callback drops what it refuses, so a deep file costs no more memory than a shallow one. The
-  // library's parser keeps its own stack and does not recurse.
-  bool too_deep = false;
-  const auto keep = [&too_deep](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  try {
-    nlohmann::json document = nlohmann::json::parse(text, keep);
-    if (too_deep) {
-      return InvalidArgument(file_name, " nests deeper than ", kMaxDepth, " levels");
-    }
-    return document;
-  } catch (const std::exception& error) {
-    return InvalidArgument(file_name, " is not valid JSON: ", error.what());
-  }
 }
 
 }  // namespace switchyard

@@ -57,7 +57,4 @@ class JsonField {
   std::string path_;
 };
 
-// INVALID_ARGUMENT naming `file_name` and the byte where the text stops being JSON.
-StatusOr<nlohmann::json> ParseJson(const std::string& text, const std::string& file_name);
-
 }  // namespace switchyard

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/json_text.h"
 #include "text/json_field.h"
 #include "text/text_file.h"
 #include "text/utf8.h"

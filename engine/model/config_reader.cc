@@ -3,7 +3,9 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
+#include <utility>
+
+#include "base/json_text.h"
 
 namespace switchyard {
 namespace {
@@ -11,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kMaxInteger = (int64_t{1} << 31) - 1;
-constexpr std::uintmax_t kMaxConfigBytes = 16 << 20;
+constexpr int64_t kMaxConfigBytes = int64_t{16} << 20;
 
 bool IsNone(const Json& value) {
   if (value.is_null()) {
@@ -30,25 +32,13 @@ bool IsNone(const Json& value) {
 }  // namespace
 
 StatusOr<ConfigReader> ConfigReader::Open(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) {
-    return NotFound(
-        path.string(), ": cannot be read: ", error.message(), "; a model folder needs it"
-    );
-  }
-  if (bytes > kMaxConfigBytes) {
-    return DataLoss(
-        path.string(), ": has ", bytes, " bytes; a config has at most ", kMaxConfigBytes
-    );
-  }
-  std::ifstream in(path, std::ios::binary);
-  ConfigReader reader;
-  reader.path_ = path;
-  reader.fields_ = Json::parse(in, nullptr, /*allow_exceptions=*/false);
-  if (!reader.fields_.is_object()) {
+  ASSIGN_OR_RETURN(Json fields, ReadJsonFile(path, kMaxConfigBytes));
+  if (!fields.is_object()) {
     return DataLoss(path.string(), ": is not a JSON object");
   }
+  ConfigReader reader;
+  reader.path_ = path;
+  reader.fields_ = std::move(fields);
   return reader;
 }
 

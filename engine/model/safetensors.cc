@@ -11,7 +11,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
+
+#include "base/json_text.h"
 
 namespace switchyard {
 namespace {
@@ -157,12 +160,16 @@ Status SafetensorsFile::Parse() {
   const char* header_begin = map_ + 8;
   const char* data = header_begin + header_bytes;
   const int64_t data_bytes = file_bytes_ - 8 - static_cast<int64_t>(header_bytes);
-  const Json header = Json::parse(header_begin, data, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) {
+  const StatusOr<Json> header =
+      ParseJson(std::string_view(header_begin, static_cast<size_t>(header_bytes)), "its header");
+  if (!header.ok()) {
+    return DataLoss(MessageOf(header.status()));
+  }
+  if (!header->is_object()) {
     return DataLoss("its header is not a JSON object");
   }
 
-  for (const auto& [name, fields] : header.items()) {
+  for (const auto& [name, fields] : header->items()) {
     if (name == "__metadata__") {
       for (const auto& [key, value] : fields.items()) {
         metadata_[key] = value.is_string() ? value.get<std::string>() : value.dump();

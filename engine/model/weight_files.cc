@@ -1,10 +1,10 @@
 #include "engine/model/weight_files.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "base/json_text.h"
 #include "engine/model/model_folder.h"
 
 namespace switchyard {
@@ -12,15 +12,20 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The index: tensor name -> file name. Empty when the folder has a single file.
+constexpr int64_t kMaxIndexBytes = int64_t{100} << 20;  // as of a safetensors header
+
+// The index: tensor name -> file name, of at least one tensor.
 StatusOr<std::map<std::string, std::string>> ReadIndex(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  const Json index = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  ASSIGN_OR_RETURN(const Json index, ReadJsonFile(path, kMaxIndexBytes));
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return DataLoss(path.string(), ": is not an index: it has no object \"weight_map\"");
   }
+  const Json& weight_map = index["weight_map"];
+  if (weight_map.empty()) {
+    return DataLoss(path.string(), ": weight_map names no tensor");
+  }
   std::map<std::string, std::string> file_of;
-  for (const auto& [tensor, file] : index["weight_map"].items()) {
+  for (const auto& [tensor, file] : weight_map.items()) {
     if (!file.is_string()) {
       return DataLoss(path.string(), ": weight_map[\"", tensor, "\"] is not a file name");
     }

@@ -1,6 +1,8 @@
 #include "engine/model/families/family.h"
 
 #include <array>
+#include <cmath>
+#include <utility>
 
 #include "engine/model/families/known_families.h"
 
@@ -107,9 +109,53 @@ namespace {
 constexpr int64_t kMaxElements =
     int64_t{1} << 40;  // of any one tensor; keeps every product of sizes in 64 bits
 
+// Layers that are executed: shared ones cost a file nothing, but each has a cache and counters.
+constexpr int64_t kMaxLayers = 10'000;
+
 Status CheckRouter(const char* where, const RouterConfig& router) {
   if (router.top_k > router.experts) {
     return InvalidArgument(where, " picks ", router.top_k, " of only ", router.experts, " experts");
+  }
+  return OkStatus();
+}
+
+// Sizes that a family derives from others may come out as nothing.
+Status CheckSizes(const ModelConfig& config) {
+  const AttentionConfig& attention = config.attention;
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"the model's width", config.model_dim},
+      {"the number of layers", config.layers},
+      {"the context", config.context_tokens},
+      {"the number of kv heads", attention.kv_heads},
+      {"the width of a key", attention.key_dim},
+      {"the width of a value", attention.value_dim},
+      {"the hidden width of the feed-forward", config.feed_forward.hidden_dim},
+  };
+  for (const auto& [name, size] : sizes) {
+    if (size < 1) {
+      return InvalidArgument(name, " comes out as ", size, "; it must be at least 1");
+    }
+  }
+  if (config.layers > kMaxLayers) {
+    return InvalidArgument("it has ", config.layers, " layers; at most ", kMaxLayers, " can run");
+  }
+  return OkStatus();
+}
+
+// What would turn every logit into a NaN, or every one into the same.
+Status CheckNumbers(const ModelConfig& config) {
+  for (const float epsilon : {config.norm.block_epsilon, config.norm.final_epsilon}) {
+    if (!(epsilon >= 0 && std::isfinite(epsilon))) {
+      return InvalidArgument("the epsilon of a norm is ", epsilon, "; expected a finite one >= 0");
+    }
+  }
+  const AttentionConfig& attention = config.attention;
+  if (attention.positions == PositionKind::kRotary &&
+      !(attention.rotary_base > 0 && std::isfinite(attention.rotary_base))) {
+    return InvalidArgument("the rotary base is ", attention.rotary_base, "; expected one above 0");
+  }
+  if (!std::isfinite(config.embedding_scale)) {
+    return InvalidArgument("the scale of the embedding is ", config.embedding_scale);
   }
   return OkStatus();
 }
@@ -118,6 +164,8 @@ Status CheckRouter(const char* where, const RouterConfig& router) {
 
 Status CheckConfig(const ModelConfig& config) {
   const AttentionConfig& attention = config.attention;
+  RETURN_IF_ERROR(CheckSizes(config));
+  RETURN_IF_ERROR(CheckNumbers(config));
   RETURN_IF_ERROR(CheckRouter("the attention router", attention.router));
   if (config.feed_forward.kind == FeedForwardKind::kExperts) {
     RETURN_IF_ERROR(CheckRouter("the feed-forward router", config.feed_forward.router));

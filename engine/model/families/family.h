@@ -45,8 +45,8 @@ struct LayerLoader {
 };
 
 // One family of checkpoints: translates its config.json and tensor names into the parts that models
-// are made of. To add one: a file in this folder with these three functions, a line in family.cc, a
-// golden set in tests/golden.
+// are made of. To add one: a file in this folder with these three functions, and what
+// docs/models.md lists.
 struct Family {
   const char* name;
   // The tensor whose rows are the vocabulary, for configs that do not say its size.
@@ -65,8 +65,8 @@ std::span<const Family> Families();
 // The family of a config.json; INVALID_ARGUMENT that lists the known ones.
 StatusOr<const Family*> FindFamily(ConfigReader& config);
 
-// INVALID_ARGUMENT for a combination that no model can have (top_k above experts, odd rotary width,
-// sizes over the limits).
+// INVALID_ARGUMENT for what no model can have: top_k above experts, odd rotary width, sizes of
+// nothing or over the limits, numbers that turn every logit into a NaN.
 Status CheckConfig(const ModelConfig& config);
 
 }  // namespace switchyard

@@ -121,12 +121,29 @@ TEST(ConfigReader, NamesAFileThatIsMissingOrNoObject) {
       MessageOf(ConfigReader::Open(folder.path() / "config.json").status()),
       HasSubstr("config.json: cannot be read")
   );
-  for (const char* text : {"", "[1]", "{\"a\":", "3"}) {
+  for (const char* text : {"[1]", "3"}) {
     EXPECT_THAT(
         MessageOf(ConfigReader::Open(folder.Write("config.json", text)).status()),
         HasSubstr("not a JSON object")
     );
   }
+  for (const char* text : {"", "{\"a\":"}) {
+    EXPECT_THAT(
+        MessageOf(ConfigReader::Open(folder.Write("config.json", text)).status()),
+        AllOf(HasSubstr("config.json"), HasSubstr("not valid JSON"))
+    );
+  }
+}
+
+TEST(ConfigReader, RefusesAValueThatNestsTooDeep) {
+  const TemporaryFolder folder;
+  const std::string brackets(1'000'000, '[');
+
+  const auto reader = ConfigReader::Open(folder.Write(
+      "config.json", R"({"rope_scaling": )" + brackets + std::string(1'000'000, ']') + "}"
+  ));
+
+  EXPECT_THAT(MessageOf(reader.status()), HasSubstr("config.json nests deeper than 64 levels"));
 }
 
 }  // namespace

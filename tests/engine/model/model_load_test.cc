@@ -239,6 +239,57 @@ TEST_F(ModelLoad, RefusesSizesThatMultiplyBeyondMemory) {
   EXPECT_THAT(LoadMessage(), HasSubstr("elements"));
 }
 
+TEST_F(ModelLoad, RefusesMoreExecutedLayersThanCanRunHoweverFewAreStored) {
+  Copy("moeut");
+  Change({{"n_layers", 2'000'000'000}});
+
+  EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("config.json"), HasSubstr("2000000000 layers")));
+}
+
+TEST_F(ModelLoad, RefusesAWidthThatComesOutAsNothing) {
+  Copy("switchhead_rope");
+  Change({{"transformer.ff_multiplier", 0.001}});
+  EXPECT_THAT(LoadMessage(), HasSubstr("hidden width of the feed-forward comes out as 0"));
+
+  Copy("moeut");
+  Change({{"n_heads", 1000}, {"d_head", nullptr}});
+  EXPECT_THAT(LoadMessage(), HasSubstr("width of a key comes out as 0"));
+}
+
+struct BadNumber {
+  const char* golden;
+  const char* field;
+  double value;
+  const char* complaint;
+};
+
+class ConfigNumber : public ModelLoad, public testing::WithParamInterface<BadNumber> {};
+
+TEST_P(ConfigNumber, ThatMakesEveryLogitANanIsRefused) {
+  Copy(GetParam().golden);
+  Change({{GetParam().field, GetParam().value}});
+
+  EXPECT_THAT(LoadMessage(), AllOf(HasSubstr("config.json"), HasSubstr(GetParam().complaint)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Numbers,
+    ConfigNumber,
+    testing::Values(
+        BadNumber{"jetmoe", "rms_norm_eps", -1, "the epsilon of a norm is -1"},
+        BadNumber{"jetmoe", "rms_norm_eps", 1e39, "the epsilon of a norm is inf"},
+        BadNumber{"jetmoe", "rope_theta", 0, "the rotary base is 0"},
+        BadNumber{"jetmoe", "rope_theta", -10000, "the rotary base is -10000"},
+        BadNumber{
+            "moeut_train", "transformer.embedding_scale", 1e39, "scale of the embedding is inf"}
+    ),
+    [](const testing::TestParamInfo<BadNumber>& test) {
+      return Concat(
+          test.param.field == std::string("rope_theta") ? "RotaryBase" : "Other", test.index
+      );
+    }
+);
+
 TEST_F(ModelLoad, WarnsOfARouterThatIsNotFiniteAndNamesItsTensor) {
   Copy("jetmoe");
   std::string weights = ReadWholeFile(folder_.path() / "model.safetensors");

@@ -118,7 +118,20 @@ INSTANTIATE_TEST_SUITE_P(
             "HeaderOverTheLimit", FileOf("{}", 0, 100 * 1024 * 1024 + 1), "claims 104857601 bytes"},
         BadFile{
             "HeaderLengthNegative", std::string(16, '\xff'), "claims 18446744073709551615 bytes"},
-        BadFile{"HeaderNotJson", FileOf("{\"w\":", 0), "not a JSON object"},
+        BadFile{"HeaderNotJson", FileOf("{\"w\":", 0), "its header is not valid JSON"},
+        BadFile{
+            "HeaderTooDeep",
+            FileOf(std::string(65, '[') + std::string(65, ']'), 0),
+            "nests deeper"},
+        BadFile{
+            "ShapeTooDeep",
+            FileOf(
+                OneTensor(
+                    "F32", std::string(1'000'000, '[') + std::string(1'000'000, ']'), "[0,4]"
+                ),
+                4
+            ),
+            "nests deeper"},
         BadFile{"HeaderAnArray", FileOf("[]", 0), "not a JSON object"},
         BadFile{"EntryNotAnObject", FileOf(R"({"w":3})", 0), "tensor w: its header entry lacks"},
         BadFile{

@@ -131,6 +131,35 @@ TEST(WeightFiles, FollowsALinkInsideTheFolder) {
   EXPECT_EQ(MessageOfOpening(folder), "opened");
 }
 
+TEST(WeightFiles, RefusesAnIndexWithoutTensors) {
+  const TemporaryFolder folder;
+  WriteIndex(folder, "{}");
+
+  EXPECT_THAT(
+      MessageOfOpening(folder),
+      AllOf(HasSubstr("model.safetensors.index.json"), HasSubstr("weight_map names no tensor"))
+  );
+}
+
+TEST(WeightFiles, RefusesAnIndexThatNestsTooDeep) {
+  const TemporaryFolder folder;
+  WriteIndex(folder, std::string(1'000'000, '[') + std::string(1'000'000, ']'));
+
+  EXPECT_THAT(
+      MessageOfOpening(folder),
+      AllOf(HasSubstr("model.safetensors.index.json"), HasSubstr("nests deeper"))
+  );
+}
+
+TEST(WeightFiles, RefusesAnIndexAboveTheSizeLimit) {
+  const TemporaryFolder folder;
+  WriteIndex(folder, "{}");
+  // A hole in the file system: it takes no space on the disk.
+  std::filesystem::resize_file(folder.path() / "model.safetensors.index.json", (100 << 20) + 1);
+
+  EXPECT_THAT(MessageOfOpening(folder), HasSubstr("has 104857601 bytes"));
+}
+
 TEST(WeightFiles, RefusesAnIndexThatIsNone) {
   for (const char* text : {"", "[]", "{\"weight_map\":3}", "{\"weight_map\":{\"a\":3}}"}) {
     const TemporaryFolder folder;
