@@ -1,8 +1,16 @@
 """Checkpoints as their projects save them: every tensor and every hyper-parameter arrives."""
 
+import collections
 import hashlib
+import io
 import json
+import pickle
 import shutil
+import struct
+import sys
+import types
+import unittest.mock
+from math import prod
 
 import torch_archive as t
 from export_case import DATA, ExportCase, stored_tensors
@@ -148,6 +156,75 @@ class SideFiles(ExportCase):
 
         generation = json.loads((self.output / "generation_config.json").read_text())
         self.assertEqual(generation, {"bos_token_id": 1, "eos_token_id": 1})
+
+
+# Classes and functions of torch, as a pickle names them.
+FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
+
+
+def _rebuild_tensor_v2(*arguments):
+    return arguments
+
+
+_rebuild_tensor_v2.__module__ = "torch._utils"
+
+
+class Tensor:
+    def __init__(self, key, shape):
+        self.key, self.shape = key, shape
+
+    def __reduce__(self):
+        strides = tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+        return _rebuild_tensor_v2, (self.key, 0, self.shape, strides, False, collections.OrderedDict())
+
+
+class Key(str):
+    """Of a storage of 4 elements."""
+
+
+class TorchPickler(pickle.Pickler):
+    def persistent_id(self, value):
+        return ("storage", FloatStorage, str(value), "cpu", 4) if isinstance(value, Key) else None
+
+
+class PickleProtocols(ExportCase):
+    def pickled(self, value, protocol):
+        torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+        torch.FloatStorage, utils._rebuild_tensor_v2 = FloatStorage, _rebuild_tensor_v2
+        out = io.BytesIO()
+        with unittest.mock.patch.dict(sys.modules, {"torch": torch, "torch._utils": utils}):
+            TorchPickler(out, protocol).dump(value)
+        return out.getvalue()
+
+    def test_every_protocol_that_torch_save_takes_gives_the_same_tensors(self):
+        weights = {
+            "q_proj.experts.w": Tensor(Key("0"), (2, 1, 2)),
+            "q_proj.output_experts.w": Tensor(Key("1"), (2, 2, 1)),
+        }
+        value = {"state_dict": collections.OrderedDict(weights), "step": 1 << 40, "again": [weights, "é" * 300]}
+        storages = {"0": struct.pack("<4f", 1, 2, 3, 4), "1": struct.pack("<4f", 5, 6, 7, 8)}
+        config = self.write_json("mine.json", {"num_heads": 1})
+        for protocol in (2, 3, 4, 5):
+            with self.subTest(protocol):
+                self.output = self.folder / f"out{protocol}"
+                code = self.pickled(value, protocol)
+                file = t.write(self.folder / "w.pt", code, storages, is_whole=True)
+
+                tensors = self.exported(file, "--config", config)
+
+                self.assertEqual(code[:2], bytes([0x80, protocol]))
+                self.assertEqual(tensors["q_proj.experts.w"], ("F32", [2, 1, 2], storages["0"]))
+                self.assertEqual(tensors["q_proj.output_experts.w"], ("F32", [2, 2, 1], storages["1"]))
+
+    def test_a_protocol_of_the_future_is_refused(self):
+        file = t.write(self.folder / "w.pt", b"\x80\x06N.", {}, is_whole=True)
+
+        self.assert_refused(file, "has the pickle protocol 6; those of torch.save are 2 .* to 5")
+
+    def test_a_frame_longer_than_the_pickle_is_refused(self):
+        file = t.write(self.folder / "w.pt", b"\x80\x04\x95" + struct.pack("<Q", 3) + b"N.", {}, is_whole=True)
+
+        self.assert_refused(file, "is truncated")
 
 
 class WrappedNames(ExportCase):

@@ -8,6 +8,7 @@ from math import sqrt
 
 import numpy
 from export_case import DATA, TOOLS, ExportCase, stored_tensors
+from published_sizes import PUBLISHED, rounded
 
 from random_model import command
 from random_model.configs import config_of
@@ -16,33 +17,6 @@ from random_model.random_values import RandomValues
 from random_model.shapes import SHAPES, with_layers
 from switchyard_export.checkpoint import open_checkpoint
 from switchyard_export.families import complete_config, find_family
-
-# Total and active parameters in millions as published (rounded so), cached values of a token.
-PUBLISHED = {
-    "jetmoe-8b": ("8522", "2331", 98304),
-    "molm-350m-4b": ("4143", "366", 24576),
-    "molm-700m-4b": ("4143", "668", 24576),
-    "molm-700m-8b": ("8182", "681", 49152),
-    "moeut-44m": ("44.3", "38", 10496),
-    "moeut-126m": ("125.7", "85", 13824),
-    "moeut-244m": ("243.3", "149", 18432),
-    "moeut-318m": ("318.1", "195", 24576),
-    "moeut-727m": ("727.4", "451", 46080),
-    "moeut-1b": ("1040.3", "646", 55296),
-    "switchhead-47m": ("47.2", "39", 4864),
-    "switchhead-262m": ("262.4", "213", 16128),
-    "switchhead-262m-wikitext": ("262.5", "210", 9504),
-    "switchhead-45m-rope": ("44.5", "38", 4096),
-    "switchhead-243m-rope": ("243.3", "206", 14400),
-    "switchhead-41m-enwik8": ("41", "34", 5376),
-    "switchall-47m": ("46.9", "18", 4864),
-    "switchall-259m": ("259.5", "78", 16128),
-}
-
-
-def rounded(count, like):
-    decimals = len(like.partition(".")[2])
-    return f"{count / 1e6:.{decimals}f}"
 
 
 class Sizes(ExportCase):
@@ -138,6 +112,17 @@ class CommandLine(ExportCase):
         )
         config = json.loads((self.output / "config.json").read_text())
         self.assertEqual(config["transformer.encoder_n_layers"], 2)
+
+    def test_zeros_have_the_true_sizes_and_take_no_disk_space(self):
+        status, _, errors = self.run_command("--shape", "jetmoe-8b", "--zeros", "--output", self.output, "--quiet")
+
+        self.assertEqual((status, errors), (0, ""))
+        files = [path.stat() for path in self.output.glob("*.safetensors")]
+        self.assertGreater(sum(file.st_size for file in files), 17_044_475_904)
+        self.assertLess(sum(file.st_blocks * 512 for file in files), 1 << 20)
+        tensors = open_checkpoint(self.output).tensors
+        self.assertEqual(sum(tensor.elements for tensor in tensors.values()) * 2, 17_044_475_904)
+        self.assertEqual(b"".join(tensors["model.norm.weight"].chunks()), bytes(2 * 2048))
 
     def test_a_dry_run_names_the_shards_and_writes_nothing(self):
         status, out, _ = self.run_command("--shape", "jetmoe-8b", "--dry-run", "--output", self.output)

@@ -38,10 +38,10 @@ def pickled(code):
     return b"\x80\x02" + code + b"."
 
 
-def write(path, code, storages, top="archive", compression=zipfile.ZIP_STORED, more=()):
-    """code: what the pickle holds. storages: {key: bytes}. more: [(member, bytes)]."""
+def write(path, code, storages, top="archive", compression=zipfile.ZIP_STORED, more=(), is_whole=False):
+    """code: what the pickle holds, or the whole pickle. storages: {key: bytes}. more: [(member, bytes)]."""
     with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr(f"{top}/data.pkl", pickled(code))
+        archive.writestr(f"{top}/data.pkl", code if is_whole else pickled(code))
         for key, storage in storages.items():
             archive.writestr(f"{top}/data/{key}", storage)
         for member, content in more:

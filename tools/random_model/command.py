@@ -18,7 +18,7 @@ from switchyard_export.progress import Progress
 
 from random_model.configs import config_of
 from random_model.layout import key_value_elements, layout
-from random_model.random_values import RandomValues
+from random_model.random_values import RandomValues, zeros
 from random_model.shapes import SHAPES, with_layers
 
 
@@ -32,6 +32,11 @@ def parse_arguments(arguments):
     parser.add_argument("--output", metavar="DIR", help="folder to write; must hold no model yet")
     parser.add_argument("--layers", type=int, metavar="N", help="executed layers, instead of the model's own number")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="same seed, same bytes (default: 1)")
+    parser.add_argument(
+        "--zeros",
+        action="store_true",
+        help="every weight is zero: the files have their true sizes but take no disk space, for what reads headers only",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
     parser.add_argument("--list", action="store_true", help="print all shapes with their parameters")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
@@ -84,8 +89,8 @@ def print_list():
 
 def make(shape, options):
     tensors = layout(shape)
-    values = RandomValues(options.seed)
-    stored = {tensor.name: values.stored(tensor) for tensor in tensors}
+    values_of = zeros if options.zeros else RandomValues(options.seed).stored
+    stored = {tensor.name: values_of(tensor) for tensor in tensors}
     shards = plan_shards(stored, DEFAULT_SHARD_BYTES)
     total, active = parameters(tensors)
     if not options.quiet:
@@ -97,7 +102,7 @@ def make(shape, options):
     existing = existing_model_files(options.output, with_tokenizer=True)
     if existing:
         raise ExportError(f"--output {options.output}: holds {existing[0].name} already; choose another folder")
-    check_disk_space(options.output, 2 * total)
+    check_disk_space(options.output, 0 if options.zeros else 2 * total)
 
     config = config_of(shape)
     with StagedFolder(options.output) as folder:

@@ -42,5 +42,10 @@ class RandomValues:
             yield pool[start : start + length].tobytes()
 
 
+def zeros(tensor):
+    """A layout.Tensor of zeros, which takes no disk space."""
+    return StoredTensor("BF16", tensor.shape, None)
+
+
 def _constant(tensor):
     return bfloat16_bits(numpy.full(tensor.elements, tensor.value, numpy.float32)).tobytes()

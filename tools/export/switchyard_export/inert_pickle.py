@@ -115,7 +115,7 @@ class InertUnpickler:
     def _protocol(self):
         version = self._number("<B")
         if not 2 <= version <= 5:
-            self._refuse(f"has the pickle protocol {version}; torch.save writes 2")
+            self._refuse(f"has the pickle protocol {version}; those of torch.save are 2 (the usual one) to 5")
 
     def _mark(self):
         self._outer_stacks.append(self._stack)
@@ -193,6 +193,11 @@ class InertUnpickler:
         items = [self._pop() for _ in range(count)]
         self._push(tuple(reversed(items)))
 
+    def _frame(self):
+        """Protocol 4 says in advance how many bytes come next; they are read as they come."""
+        if self._number("<Q") > len(self._data) - self._position:
+            self._refuse("is truncated")
+
     def _remember(self, index):
         self._memo[index] = self._top()
 
@@ -245,6 +250,8 @@ _HANDLERS = {
     b"\x89": lambda self: self._push(False),
     b"q": lambda self: self._remember(self._number("<B")),
     b"r": lambda self: self._remember(self._number("<I")),
+    b"\x94": lambda self: self._remember(len(self._memo)),
+    b"\x95": InertUnpickler._frame,
     b"h": lambda self: self._recall(self._number("<B")),
     b"j": lambda self: self._recall(self._number("<I")),
 }

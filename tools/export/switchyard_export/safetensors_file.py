@@ -70,6 +70,7 @@ def write_safetensors(path, tensors, on_bytes=lambda count: None, with_checksums
         for name in names:
             checksum = _copy(name, tensors[name], out, on_bytes, with_checksums)
             written[name] = Written(tensors[name].dtype, tuple(tensors[name].shape), checksum)
+        out.truncate()  # a hole at the end counts too
         out.flush()
         os.fsync(out.fileno())
     return written
@@ -87,7 +88,11 @@ def _header(tensors, names):
 
 
 def _copy(name, tensor, out, on_bytes, with_checksum):
-    """The SHA-256 of what was written, or None."""
+    """The SHA-256 of what was written, or None (always, of a hole)."""
+    if tensor.chunks is None:
+        out.seek(tensor.tensor_bytes, os.SEEK_CUR)
+        on_bytes(tensor.tensor_bytes)
+        return None
     checksum, written_bytes = hashlib.sha256(), 0
     for chunk in tensor.chunks():
         out.write(chunk)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import prod
-from typing import Callable, Iterator, Tuple
+from typing import Callable, Iterator, Optional, Tuple
 
 # The names safetensors files use, with the bytes of an element.
 ELEMENT_BYTES = {
@@ -28,7 +28,8 @@ class StoredTensor:
     dtype: str  # a key of ELEMENT_BYTES
     shape: Tuple[int, ...]
     # Yields the elements in row-major order, little-endian, in pieces of whole elements. May be called again.
-    chunks: Callable[[], Iterator[bytes]]
+    # None: every element is zero, which the writer leaves as a hole in the file that takes no disk space.
+    chunks: Optional[Callable[[], Iterator[bytes]]]
 
     @property
     def elements(self):
