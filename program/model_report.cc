@@ -59,7 +59,17 @@ const char* NameOf(NormKind kind) {
 }
 
 const char* NameOf(PositionKind kind) {
-  return kind == PositionKind::kRotary ? "rotary" : "none";
+  switch (kind) {
+    case PositionKind::kNone:
+      return "none";
+    case PositionKind::kRotary:
+      return "rotary";
+    case PositionKind::kTransformerXl:
+      return "transformer_xl";
+    case PositionKind::kStickBreaking:
+      return "stick_breaking";
+  }
+  return "unknown";
 }
 
 // "value, output": which projections of the attention are experts.
@@ -99,8 +109,8 @@ std::string AttentionLine(const AttentionConfig& attention) {
 }
 
 std::string PositionLine(const AttentionConfig& attention) {
-  if (attention.positions == PositionKind::kNone) {
-    return "none";
+  if (attention.positions != PositionKind::kRotary) {
+    return NameOf(attention.positions);
   }
   return Concat(
       "rotary, ",

@@ -37,6 +37,15 @@ class PublishedShapes(unittest.TestCase):
                 self.assertEqual(report["kv_bytes_per_token"], cached_values * KV_VALUE_BYTES)
                 self.assertEqual(report["weights_bytes"], 2 * report["parameters_total"])
 
+    def test_positions_are_named(self):
+        for shape, positions in (
+            ("jetmoe-8b", "rotary"),
+            ("switchhead-47m", "transformer_xl"),
+            ("molm-350m-4b", "stick_breaking"),
+        ):
+            with self.subTest(shape):
+                self.assertEqual(self.inspected(shape)["attention"]["positions"], positions)
+
 
 if __name__ == "__main__":
     unittest.main()
