@@ -54,6 +54,10 @@ struct AttentionConfig {
   bool key_routed = false;
   bool value_routed = false;
   bool output_routed = false;
+  // SwitchHead: which projections have a router of their own. The output always has; else value and
+  // query ask the output's, and key the value's (the query's, when that and not the value has one).
+  bool value_has_router = true;
+  bool query_and_key_have_routers = false;
   StreamForm value_stream = StreamForm::kNormed;
   bool value_is_key = false;  // one vector for both, cached once
   PositionKind positions = PositionKind::kRotary;

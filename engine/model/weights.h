@@ -85,6 +85,8 @@ class WeightLoader {
   );
 
   bool Has(const std::string& name) const;
+  // The file that the tensor lies in, for messages.
+  std::string FileOf(const std::string& name) const { return files_.FileOf(name); }
   // The stored shape; empty when there is no such tensor.
   std::vector<int64_t> ShapeOf(const std::string& name) const;
   // The outermost size of the matrix `name`; DATA_LOSS when there is none.

@@ -68,7 +68,14 @@ StatusOr<std::unique_ptr<Attention>> LoadMoa(const LayerLoader& loader, const st
   ASSIGN_OR_RETURN(const std::vector<float> scale, weights.Floats(prefix + "scale", {1}));
   config.scale = scale[0];
   if (!(config.scale > 0) || !std::isfinite(config.scale)) {
-    return DataLoss("tensor ", prefix, "scale is ", config.scale, ", not a positive number");
+    return DataLoss(
+        weights.FileOf(prefix + "scale"),
+        ": tensor ",
+        prefix,
+        "scale is ",
+        config.scale,
+        ", not a positive number"
+    );
   }
 
   ASSIGN_OR_RETURN(

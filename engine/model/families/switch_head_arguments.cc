@@ -24,6 +24,8 @@ AttentionConfig ReadSwitchHeadAttention(ConfigReader& config, int64_t model_dim)
   attention.key_routed = config.FlagOr({"moe.att.k_expert"}, true);
   attention.value_routed = config.FlagOr({"moe.att.v_expert"}, true);
   attention.output_routed = config.FlagOr({"moe.att.o_expert"}, true);
+  attention.value_has_router = !config.FlagOr({"moe.att.same_sel"}, false);
+  attention.query_and_key_have_routers = config.FlagOr({"moe.att.separate_kq_sel"}, false);
   // The training code multiplies query and key (and the distance keys) by key_dim^(-1/4) each.
   attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention.key_dim)));
   return attention;

@@ -32,27 +32,22 @@ bool IsRouted(const AttentionConfig& config, Projection projection) {
   return false;
 }
 
-// Whose router a routed projection uses.
-StatusOr<Projection> RouterOwner(
-    const WeightLoader& weights, const SwitchHeadNames& names, Projection projection
-) {
-  const auto has = [&](Projection owner) { return weights.Has(names.selections[IndexOf(owner)]); };
-  std::vector<Projection> candidates = {projection};
-  if (projection == Projection::kKey) {
-    candidates.push_back(Projection::kValue);
-    candidates.push_back(Projection::kQuery);
+// Whose router a routed projection asks; the sharing rule of the training code.
+Projection RouterOwner(const AttentionConfig& config, Projection projection) {
+  switch (projection) {
+    case Projection::kOutput:
+      return Projection::kOutput;
+    case Projection::kQuery:
+      return config.query_and_key_have_routers ? Projection::kQuery : Projection::kOutput;
+    case Projection::kKey:
+      if (config.query_and_key_have_routers) {
+        return config.value_has_router ? Projection::kKey : Projection::kQuery;
+      }
+      break;
+    case Projection::kValue:
+      break;
   }
-  candidates.push_back(Projection::kOutput);
-  for (const Projection candidate : candidates) {
-    if (has(candidate)) {
-      return candidate;
-    }
-  }
-  return DataLoss(
-      "tensor ",
-      names.selections[IndexOf(projection)],
-      " is missing, and there is no other router that could stand in for it"
-  );
+  return config.value_has_router ? Projection::kValue : Projection::kOutput;
 }
 
 }  // namespace
@@ -87,7 +82,7 @@ StatusOr<std::vector<SwitchHeadRouter>> LoadRouters(
   std::array<std::vector<Projection>, kProjections> users;  // by owner
   for (const Projection projection : kAllProjections) {
     if (IsRouted(loader.model.attention, projection)) {
-      ASSIGN_OR_RETURN(const Projection owner, RouterOwner(loader.weights, names, projection));
+      const Projection owner = RouterOwner(loader.model.attention, projection);
       users[IndexOf(owner)].push_back(projection);
     }
   }

@@ -23,8 +23,8 @@ StatusOr<Weight> LoadProjection(
     const LayerLoader& loader, const SwitchHeadNames& names, Projection projection
 );
 
-// The routers that the routed projections use. A projection has its own if the checkpoint has one;
-// else q asks o, k asks v (or q, when only q has one), v asks o.
+// The routers that the routed projections use, each once. Which have one of their own, and whose
+// the others ask, is the config's to say; a router that it asks for has to be there.
 StatusOr<std::vector<SwitchHeadRouter>> LoadRouters(
     const LayerLoader& loader, const SwitchHeadNames& names
 );
