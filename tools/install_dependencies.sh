@@ -15,7 +15,7 @@ build=(
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 test=(
-  clang-14 clang-format-14 clang-tidy-14 libdnnl-dev
+  clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libdnnl-dev
   python3 python3-numpy python3-grpcio python3-grpc-tools python3-protobuf
   python3-setuptools python3-wheel python3-pip python3-venv
 )
