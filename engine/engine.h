@@ -18,6 +18,7 @@ struct EngineOptions {
   int32_t max_queued_requests = 256;  // waiting; more are refused
   // Waiting for so long raises a request's priority by one; 0: never.
   std::chrono::milliseconds ageing{10'000};
+  bool prefix_cache = true;  // false: as if no request allowed prefix sharing
 };
 
 struct EngineLoad {

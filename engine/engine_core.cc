@@ -80,6 +80,7 @@ StatusOr<std::unique_ptr<Sequence>> EngineCore::Accept(RequestId id, GenerationR
        .total_blocks = requests_.Load().total_blocks,
        .block_tokens = options_.limits.block_tokens}
   ));
+  request.prefix_sharing.enabled = request.prefix_sharing.enabled && options_.prefix_cache;
   const SequenceContext making{
       .context_tokens = config.context_tokens,
       .block_tokens = options_.limits.block_tokens,

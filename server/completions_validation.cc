@@ -1,5 +1,6 @@
 #include "server/completions_validation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -49,6 +50,8 @@ Status ReadBeamSearch(
       model.limits.max_completions,
       std::min(model.engine_limits.max_running, model.engine_limits.max_step_tokens)
   );
+  // Also when --max-running leaves fewer beams than completions are allowed.
+  RETURN_IF_ERROR(CheckCompletions("n", generation.completions, 1, most));
   RETURN_IF_ERROR(
       CheckCompletions("beam_search.width", message.width(), generation.completions, most)
   );

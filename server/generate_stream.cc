@@ -80,6 +80,9 @@ GenerateStream::Step GenerateStream::NextStep() {
   if (stalled_ || last_written_) {
     return EndStep();
   }
+  if (broken_) {
+    events_.clear();  // else the end would wait behind them for ever
+  }
   if (events_.empty()) {
     Collect(generation_->Take());
   }

@@ -49,6 +49,28 @@ Status CheckRoom(ServingState& state, const Engine& engine) {
   return tokens.ok() ? tokens : state.Full(RefusalReason::kQueuedTokens, tokens);
 }
 
+// Tokens that have to be computed before one is generated, if none is cached.
+int64_t GivenTokens(const GenerationRequest& request) {
+  auto tokens = static_cast<int64_t>(request.prompt.size());
+  for (const std::vector<int32_t>& continuation : request.continuations) {
+    tokens += static_cast<int64_t>(continuation.size());
+  }
+  return tokens;
+}
+
+// See Generation::size_remedy_.
+const char* SizeRemedy(const ValidatedRequest& valid, WakeWhen wake_when) {
+  if (!valid.generation.continuations.empty()) {
+    return "ask for fewer top_logprobs, or score fewer continuations in one call";
+  }
+  if (valid.best.has_value() || valid.generation.beam_search.has_value()) {
+    return "ask for fewer tokens, completions or output.top_logprobs";
+  }
+  return wake_when == WakeWhen::kFinished
+             ? "ask for fewer tokens, completions or output.top_logprobs, or use Generate"
+             : nullptr;
+}
+
 // When the client stops waiting; absent when it never does.
 std::optional<Clock::time_point> DeadlineOf(const grpc::ServerContextBase& context) {
   // Counted from now in gRPC's own arithmetic, which saturates: a client may ask for a thousand
@@ -91,11 +113,11 @@ StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
 
 Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   GenerationRequest& request = valid.generation;
-  auto place = state_.prompts().Enter(static_cast<int64_t>(request.prompt.size()));
+  auto place = state_.prompts().Enter(GivenTokens(request));
   if (!place.ok()) {
     return state_.Full(RefusalReason::kQueuedTokens, place.status());
   }
-  if (!valid.has_seed) {
+  if (!valid.has_seed && !request.beam_search.has_value()) {
     request.sampling.seed = DrawSeed();
   }
   seed_ = request.sampling.seed;
@@ -104,7 +126,7 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   if (valid.echo_prompt_tokens) {
     echoed_prompt_ = request.prompt;
   }
-  wake_when_ = call.wake_when;
+  size_remedy_ = SizeRemedy(valid, call.wake_when);
   TokenStreamOptions options{
       .text =
           {.stop_strings = std::move(valid.stop_strings),
@@ -117,8 +139,8 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
       .wants_logprobs = request.sampling.top_logprobs.has_value(),
       .prompt_top_logprobs = valid.prompt_top_logprobs,
       .wake_when = call.wake_when,
-      .max_bytes = call.wake_when == WakeWhen::kFinished ? state_.options().max_answer_bytes
-                                                         : state_.options().outbox_bytes};
+      .max_bytes = size_remedy_ != nullptr ? state_.options().max_answer_bytes
+                                           : state_.options().outbox_bytes};
   stream_ = std::make_shared<TokenStream>(
       model_.tokenizer.get(), std::move(options), std::move(call.wake)
   );
@@ -187,12 +209,12 @@ GenerationEnd Generation::EndStalled(std::chrono::milliseconds waited) {
 }
 
 Status Generation::OverflowStatus() const {
-  if (wake_when_ == WakeWhen::kFinished) {
+  if (size_remedy_ != nullptr) {
     return ResourceExhausted(
         "the answer is over ",
         state_.options().max_answer_bytes,
-        " bytes, the most that this server sends in one message; ask for fewer tokens or "
-        "output.top_logprobs, or use Generate"
+        " bytes, the most that this server sends in one message; ",
+        size_remedy_
     );
   }
   state_.counters().CountStall();

@@ -71,7 +71,8 @@ class Generation {
 
   ServingState& state_;
   LoadedModel& model_;
-  WakeWhen wake_when_ = WakeWhen::kAnythingCame;
+  // What to do when the whole result is too large to be held; null when it is taken as it comes.
+  const char* size_remedy_ = nullptr;
   RequestRegistry::Registration registration_;
   std::shared_ptr<TokenStream> stream_;  // shared with the engine
   RequestId engine_id_ = {};

@@ -38,7 +38,7 @@ Status ScoreCall::Answer(GenerationEnd end) {
   int32_t scored = 0;
   for (size_t index = 0; index < collected_.size(); ++index) {
     v1::ContinuationScore& score = *response.add_scores();
-    score.set_logprob_sum(end.completions[index].logprob_sum);
+    score.set_logprob_sum(end.completions[index].scored_logprob_sum);
     score.set_is_greedy(end.completions[index].is_greedy);
     for (const v1::TokenLogprobs& token : collected_[index].tokens()) {
       score.add_token_ids(token.chosen().token_id());

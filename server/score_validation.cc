@@ -10,11 +10,15 @@
 namespace switchyard {
 namespace {
 
+// Nothing is generated: prompt and continuation together are what the server has to read.
 Status CheckLength(
     const std::string& field, size_t prompt_tokens, size_t tokens, const LoadedModel& model
 ) {
   const auto total = static_cast<int64_t>(prompt_tokens + tokens);
-  if (total <= model.context_tokens) {
+  const int32_t limit = model.limits.max_prompt_tokens;
+  const bool is_limited = limit != 0 && limit < model.context_tokens;
+  const int32_t most = is_limited ? limit : model.context_tokens;
+  if (total <= most) {
     return OkStatus();
   }
   return FieldViolation(
@@ -26,10 +30,10 @@ Status CheckLength(
           prompt_tokens,
           ", together ",
           total,
-          "; this model's context is ",
-          model.context_tokens,
+          is_limited ? "; this server takes at most " : "; this model's context is ",
+          most,
           "; shorten one of them by ",
-          total - model.context_tokens
+          total - most
       )
   );
 }

@@ -10,11 +10,11 @@ namespace switchyard {
 
 // How much the server takes on, and how long it waits for those on either side of it.
 struct ServingOptions {
-  int32_t max_streams = 1024;             // Generate and GenerateOnce calls at a time
+  int32_t max_streams = 1024;             // Generate, GenerateOnce and Score calls
   int64_t max_queued_tokens = 256 << 10;  // prompt tokens; an empty queue takes any prompt
   std::chrono::milliseconds stall_timeout{30'000};  // for a client that does not read
   int64_t outbox_bytes = 3 << 20;                   // that one stream holds for its client
-  int64_t max_answer_bytes = 64 << 20;              // of a GenerateOnce
+  int64_t max_answer_bytes = 64 << 20;              // of what is only sent whole
   std::chrono::milliseconds step_timeout{60'000};   // of the engine; 0: no watchdog
   std::function<Clock::time_point()> now = Clock::now;
 };

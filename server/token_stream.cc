@@ -42,13 +42,14 @@ void TokenStream::OnPromptToken(const TokenEvent& event) {
   bool needs_wake = false;
   {
     const MutexLock lock(mutex_);
-    if (is_over_) {
+    // The engine cannot be told to stop here: what comes after an overflow is not kept.
+    if (is_over_ || overflowed_) {
       return;
     }
     Completion& completion = Of(event);
     v1::TokenLogprobs& logprobs = *completion.part.prompt.add_tokens();
     logprobs = Describe(event, options_.prompt_top_logprobs);
-    completion.end.logprob_sum += event.logprob;
+    completion.end.scored_logprob_sum += event.logprob;
     completion.end.is_greedy =
         completion.end.is_greedy && (event.top.empty() || event.top[0].id == event.id);
     AddBytes(static_cast<int64_t>(logprobs.ByteSizeLong()) + kFieldBytes);
@@ -83,7 +84,6 @@ void TokenStream::OnFinished(const FinishEvent& event) {
   bool needs_wake = false;
   {
     const MutexLock lock(mutex_);
-    place_.Release();
     if (is_over_) {
       return;
     }
@@ -101,7 +101,8 @@ void TokenStream::OnFinished(const FinishEvent& event) {
       failed_ = &completion;
     }
     is_over_ = failed_ != nullptr || ended_ == completions_.size();
-    if (is_over_ && failed_ == nullptr) {
+    if (is_over_) {
+      place_.Release();
       KeepBest();
     }
     needs_wake = NeedsWake();
@@ -185,6 +186,11 @@ void TokenStream::SetLogprob(int32_t id, float logprob, v1::TokenLogprob& out) c
 
 void TokenStream::KeepBest() {
   if (!options_.best.has_value()) {
+    return;
+  }
+  if (failed_ != nullptr) {
+    // Nothing is best of what is not all there.
+    std::ranges::for_each(completions_, [](const auto& completion) { completion->part = Part(); });
     return;
   }
   const auto mean = [](const Completion& completion) {

@@ -45,7 +45,8 @@ class TokenStream : public TokenSink {
   // not block.
   TokenStream(const Tokenizer* tokenizer, TokenStreamOptions options, std::function<void()> wake);
 
-  // Holds the prompt's place until the first token, or the end. Call it before the engine does.
+  // Holds the prompt's place until the first token, or the end of all completions. Call it before
+  // the engine does.
   void KeepPlace(PromptQueue::Place place);
 
   void OnPromptToken(const TokenEvent& event) override;
@@ -61,8 +62,9 @@ class TokenStream : public TokenSink {
   struct End {
     FinishEvent event;
     std::optional<std::string> matched_stop;  // the stop string that ended it
-    double logprob_sum = 0;                   // over its tokens, or those that were scored
-    bool is_greedy = true;                    // whether each scored token was the likeliest
+    double logprob_sum = 0;                   // over the tokens that were generated
+    double scored_logprob_sum = 0;            // over those of OnPromptToken
+    bool is_greedy = true;                    // whether each of these was the likeliest
   };
   struct Taken {
     std::vector<Part> parts;  // of the completions of which something came

@@ -80,18 +80,28 @@ StatusOr<RequestId> FakeEngine::Submit(GenerationRequest request) {
   last_request_ = request;
   last_request_.sink = nullptr;
   const auto id = static_cast<RequestId>(++submitted_);
-  running_[id].request = std::move(request);
+  const auto continuations = static_cast<int32_t>(request.continuations.size());
+  const int32_t completions = std::max(continuations, request.completions);
+  for (int32_t completion = 0; completion < completions; ++completion) {
+    Running& running = running_[{id, completion}];
+    running.request = request;
+    running.completion = completion;
+    if (continuations > 0) {
+      running.to_score = request.continuations[static_cast<size_t>(completion)];
+    } else if (request.scoring.has_value() && completion == 0) {
+      running.to_score.assign(request.prompt.begin() + 1, request.prompt.end());
+    }
+  }
   changed_.NotifyAll();
   return id;
 }
 
 void FakeEngine::Cancel(RequestId id) {
   const MutexLock lock(mutex_);
-  const auto found = running_.find(id);
-  if (found != running_.end()) {
-    found->second.cancelled = true;
-    changed_.NotifyAll();
+  for (auto& [key, running] : running_) {
+    running.cancelled = running.cancelled || key.first == id;
   }
+  changed_.NotifyAll();
 }
 
 void FakeEngine::Stop(Clock::time_point deadline) {
@@ -145,6 +155,7 @@ bool FakeEngine::Step() {
     }
     if (finish) {
       moved = true;
+      finish->completion = current->second.completion;
       finish->prompt_tokens = static_cast<int32_t>(current->second.request.prompt.size());
       finish->completion_tokens = current->second.completion_tokens;
       current->second.request.sink->OnFinished(*finish);
@@ -170,13 +181,30 @@ std::optional<FinishEvent> FakeEngine::EndBeforeToken(const Running& running) co
   return std::nullopt;
 }
 
+void FakeEngine::Score(Running& running) {
+  for (const int32_t id : running.to_score) {
+    const std::vector<TokenLogprobValue> top(
+        static_cast<size_t>(running.request.scoring->top_logprobs), {.id = id, .logprob = -0.5F}
+    );
+    running.request.sink->OnPromptToken(
+        {.completion = running.completion, .id = id, .logprob = -0.5F, .top = top}
+    );
+  }
+  running.to_score.clear();
+}
+
 std::optional<FinishEvent> FakeEngine::NextToken(Running& running) {
+  Score(running);
+  if (!running.request.continuations.empty()) {
+    return Ended(FinishReason::kScored);
+  }
   const auto place = static_cast<size_t>(running.completion_tokens) % script_.size();
   const StoppingParameters& stopping = running.request.stopping;
   ++running.completion_tokens;
   TokenEvent event;
   event.id = script_[place];
-  event.logprob = -0.5F;
+  event.completion = running.completion;
+  event.logprob = -0.5F / static_cast<float>(1 + running.completion);
   event.completion_tokens = running.completion_tokens;
   const bool is_eos = event.id == FakeTokenizer::kEos && !stopping.ignore_eos;
   event.is_stop_token =
@@ -205,7 +233,7 @@ std::optional<FinishEvent> FakeEngine::NextToken(Running& running) {
 
 Clock::time_point FakeEngine::NextDeadline() const {
   Clock::time_point next = Clock::now() + std::chrono::hours(1);
-  for (const auto& [id, running] : running_) {
+  for (const auto& [key, running] : running_) {
     next = std::min(next, running.request.deadline.value_or(next));
   }
   return next;

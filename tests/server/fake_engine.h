@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -13,7 +14,8 @@ namespace switchyard {
 
 // An engine without a model: every request gets the tokens of a script, over and over, until a stop
 // token (FakeTokenizer::kEos is the end of sequence), the sink, max_tokens, Cancel or its deadline
-// ends it. Has a thread, as the real one.
+// ends it; so does each completion of a request that wants several. Tokens of completion i have
+// the log-probability -0.5 / (i + 1), those that are scored -0.5. Has a thread, as the real one.
 class FakeEngine final : public Engine {
  public:
   explicit FakeEngine(std::vector<int32_t> script);
@@ -47,6 +49,8 @@ class FakeEngine final : public Engine {
  private:
   struct Running {
     GenerationRequest request;
+    int32_t completion = 0;
+    std::vector<int32_t> to_score;  // before anything is generated
     int32_t completion_tokens = 0;
     bool cancelled = false;
   };
@@ -58,13 +62,14 @@ class FakeEngine final : public Engine {
   std::optional<FinishEvent> EndBeforeToken(const Running& running) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<FinishEvent> NextToken(Running& running) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Score(Running& running);
   Clock::time_point NextDeadline() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<int32_t> script_;
   const EngineOptions options_;
   mutable Mutex mutex_;
   ConditionVariable changed_;
-  std::map<RequestId, Running> running_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<RequestId, int32_t>, Running> running_ ABSL_GUARDED_BY(mutex_);
   int submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t heartbeats_ ABSL_GUARDED_BY(mutex_) = 0;
   int32_t hold_after_ ABSL_GUARDED_BY(mutex_) = INT32_MAX;

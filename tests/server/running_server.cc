@@ -3,6 +3,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,14 @@ ServerOptions OnAnyLoopbackPort() {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
   return options;
+}
+
+void Append(const v1::Delta& delta, std::vector<v1::Completion>& completions) {
+  const auto index = static_cast<size_t>(delta.completion());
+  completions.resize(std::max(completions.size(), index + 1));
+  completions[index].mutable_text()->append(delta.text());
+  completions[index].mutable_token_ids()->MergeFrom(delta.token_ids());
+  completions[index].mutable_logprobs()->MergeFrom(delta.logprobs());
 }
 
 }  // namespace
@@ -62,7 +71,13 @@ Stream ReadStream(grpc::ClientReader<v1::GenerateResponse>& reader) {
       stream.finished.push_back(response.finished());
       continue;
     }
+    const auto& scored = response.prompt_logprobs().tokens();
+    stream.prompt_logprobs.insert(stream.prompt_logprobs.end(), scored.begin(), scored.end());
+    if (!response.has_delta()) {
+      continue;
+    }
     const v1::Delta& delta = response.delta();
+    Append(delta, stream.completions);
     ++stream.deltas;
     stream.text += delta.text();
     stream.token_ids.insert(

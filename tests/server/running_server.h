@@ -50,6 +50,8 @@ struct Stream {
   std::string text;
   std::vector<int32_t> token_ids;
   std::vector<v1::TokenLogprobs> logprobs;
+  std::vector<v1::TokenLogprobs> prompt_logprobs;
+  std::vector<v1::Completion> completions;  // the same by completion
   int deltas = 0;
   std::vector<v1::Finished> finished;
 };

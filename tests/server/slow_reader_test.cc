@@ -143,6 +143,26 @@ TEST_F(SlowReader, KeepsItsStreamWhenItReadsInTime) {
   EXPECT_EQ(Load().stalls_total(), 0);
 }
 
+TEST_F(SlowReader, IsLetGoWhenItLeavesWithSeveralEventsBehindTheOneInFlight) {
+  Start(INT64_MAX, 128 << 10);
+  v1::GenerateRequest request = ShortRequest(2);
+  request.set_n(16);
+  for (int i = 0; i < 5; ++i) {
+    engine_->HoldAfter(1);
+    grpc::ClientContext context;
+    const auto reader = inference_->Generate(&context, request);
+    engine_->WaitUntilSubmitted(i + 1);
+
+    context.TryCancel();
+    engine_->WaitUntilIdle();
+
+    EXPECT_EQ(ReadStream(*reader).status.error_code(), grpc::StatusCode::CANCELLED);
+    // Ends only when every stream does.
+    while (Load().open_streams() > 0) {
+    }
+  }
+}
+
 TEST_F(SlowReader, GetsNoAnswerThatIsLargerThanAMessageMayBe) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
