@@ -2,9 +2,11 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "program/text_table.h"
 
@@ -61,43 +63,74 @@ std::string LogprobTable(const std::vector<v1::TokenLogprobs>& logprobs) {
   return table.ToString();
 }
 
-std::string ReasonOf(const v1::Finished& finished) {
-  switch (finished.matched_stop_case()) {
-    case v1::Finished::kStopString:
-      return Concat("stop string ", Quoted(finished.stop_string()));
-    case v1::Finished::kStopTokenId:
-      return Concat("stop token ", finished.stop_token_id());
-    case v1::Finished::kEosTokenId:
-      return Concat("end-of-sequence token ", finished.eos_token_id());
-    case v1::Finished::MATCHED_STOP_NOT_SET:
+// Of a Finished or a CompletionEnd.
+template <typename End>
+std::string ReasonOf(const End& end) {
+  switch (end.matched_stop_case()) {
+    case End::kStopString:
+      return Concat("stop string ", Quoted(end.stop_string()));
+    case End::kStopTokenId:
+      return Concat("stop token ", end.stop_token_id());
+    case End::kEosTokenId:
+      return Concat("end-of-sequence token ", end.eos_token_id());
+    case End::MATCHED_STOP_NOT_SET:
       break;
   }
   return "the limit of tokens";
 }
 
+// "[2] 17 tokens, log-probability -31.250, ended by the limit of tokens"
+std::string HeaderOf(int number, const v1::CompletionEnd& end) {
+  return Concat(
+      "[",
+      number,
+      "] ",
+      end.completion_tokens(),
+      " tokens, log-probability ",
+      Fixed(end.logprob_sum(), 3),
+      ", ended by ",
+      ReasonOf(end)
+  );
+}
+
 }  // namespace
 
-void CompletionPrinter::OnDelta(const v1::Delta& delta) {
-  switch (format_) {
-    case CompletionFormat::kJson: {
-      v1::GenerateResponse event;
-      *event.mutable_delta() = delta;
-      PrintJson(event);
-      return;
-    }
-    case CompletionFormat::kIds:
-      for (const int32_t id : delta.token_ids()) {
-        std::cout << (has_text_ ? " " : "") << id;
-        has_text_ = true;
-      }
-      break;
-    case CompletionFormat::kText:
-      std::cout << delta.text();
-      has_text_ = has_text_ || !delta.text().empty();
-      logprobs_.insert(logprobs_.end(), delta.logprobs().begin(), delta.logprobs().end());
-      break;
+void CompletionPrinter::OnPromptLogprobs(const v1::PromptLogprobs& logprobs) {
+  if (format_ == CompletionFormat::kJson) {
+    v1::GenerateResponse event;
+    *event.mutable_prompt_logprobs() = logprobs;
+    PrintJson(event);
+    return;
   }
-  std::cout << std::flush;
+  prompt_logprobs_.insert(
+      prompt_logprobs_.end(), logprobs.tokens().begin(), logprobs.tokens().end()
+  );
+}
+
+void CompletionPrinter::OnDelta(const v1::Delta& delta) {
+  if (format_ == CompletionFormat::kJson) {
+    v1::GenerateResponse event;
+    *event.mutable_delta() = delta;
+    PrintJson(event);
+    return;
+  }
+  const auto index = static_cast<size_t>(std::max(0, delta.completion()));
+  completions_.resize(std::max(completions_.size(), index + 1));
+  Completion& completion = completions_[index];
+  if (format_ == CompletionFormat::kText) {
+    completion.output += delta.text();
+    completion.logprobs.insert(
+        completion.logprobs.end(), delta.logprobs().begin(), delta.logprobs().end()
+    );
+  } else {
+    for (const int32_t id : delta.token_ids()) {
+      completion.output += Concat(completion.has_output ? " " : "", id);
+      completion.has_output = true;
+    }
+  }
+  if (!has_several_) {
+    std::cout << std::exchange(completion.output, "") << std::flush;
+  }
 }
 
 void CompletionPrinter::OnFinished(const v1::Finished& finished) {
@@ -107,9 +140,21 @@ void CompletionPrinter::OnFinished(const v1::Finished& finished) {
     PrintJson(event);
     return;
   }
-  std::cout << "\n";
-  if (!logprobs_.empty()) {
-    std::cout << "\n" << LogprobTable(logprobs_);
+  completions_.resize(std::max(completions_.size(), size_t{1}));
+  for (size_t index = 0; index < completions_.size(); ++index) {
+    const auto number = static_cast<int>(index);
+    if (format_ == CompletionFormat::kText && has_several_ &&
+        number < finished.completions_size()) {
+      std::cout << (number > 0 ? "\n" : "") << HeaderOf(number, finished.completions(number))
+                << "\n";
+    }
+    std::cout << completions_[index].output << "\n";
+    if (!completions_[index].logprobs.empty()) {
+      std::cout << "\n" << LogprobTable(completions_[index].logprobs);
+    }
+  }
+  if (!prompt_logprobs_.empty() && format_ == CompletionFormat::kText) {
+    std::cout << "\nthe prompt, from its second token on\n" << LogprobTable(prompt_logprobs_);
   }
   std::cout << std::flush;
 }

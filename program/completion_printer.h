@@ -15,18 +15,28 @@ enum class CompletionFormat : uint8_t {
   kJson,  // one JSON object a line for each event of the stream
 };
 
-// Writes a completion to standard output while it is produced. Thread-compatible.
+// Writes completions to standard output: a single one while it is produced; several, whose pieces
+// come mixed, one after the other at the end. Thread-compatible.
 class CompletionPrinter {
  public:
-  explicit CompletionPrinter(CompletionFormat format) : format_(format) {}
+  CompletionPrinter(CompletionFormat format, bool has_several)
+      : format_(format), has_several_(has_several) {}
 
+  void OnPromptLogprobs(const v1::PromptLogprobs& logprobs);
   void OnDelta(const v1::Delta& delta);
   void OnFinished(const v1::Finished& finished);
 
  private:
+  struct Completion {
+    std::string output;  // what has not been written
+    bool has_output = false;
+    std::vector<v1::TokenLogprobs> logprobs;
+  };
+
   CompletionFormat format_;
-  bool has_text_ = false;
-  std::vector<v1::TokenLogprobs> logprobs_;
+  bool has_several_;
+  std::vector<v1::TokenLogprobs> prompt_logprobs_;
+  std::vector<Completion> completions_{1};
 };
 
 // "64 tokens at 812 tokens/s, first token after 4.1 ms, 9 prompt tokens, finished by max_tokens"

@@ -3,6 +3,7 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,7 @@ class Alarm {
 StatusOr<v1::Finished> GenerateLocally(
     ServingState& state,
     const v1::GenerateRequest& request,
-    const std::function<void(const v1::Delta& delta)>& on_delta
+    const std::function<void(const TokenStream::Part& part)>& on_part
 ) {
   grpc::ByteBuffer bytes;
   RETURN_IF_ERROR(SerializeMessage(request, bytes));
@@ -58,11 +59,7 @@ StatusOr<v1::Finished> GenerateLocally(
   while (taken.ends.empty()) {
     alarm->Wait();
     taken = generation->Take();
-    for (const TokenStream::Part& part : taken.parts) {
-      if (!part.delta.text().empty() || !part.delta.token_ids().empty()) {
-        on_delta(part.delta);
-      }
-    }
+    std::ranges::for_each(taken.parts, on_part);
   }
   GenerationEnd end = generation->End(taken);
   RETURN_IF_ERROR(end.status);

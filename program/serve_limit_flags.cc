@@ -1,6 +1,7 @@
 #include "program/serve_limit_flags.h"
 
 #include <chrono>
+#include <map>
 
 namespace switchyard {
 namespace {
@@ -64,6 +65,32 @@ void AddEngineFlags(CLI::App& command, ServeLimitFlags& flags) {
           "Requests that are computed at the same time"
       )
       ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--growth-tokens",
+          flags.scheduler.growth_tokens,
+          "Blocks kept free for so many further tokens of each running request before another is "
+          "admitted"
+      )
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--prefix-cache",
+          flags.prefix_cache,
+          "Whether prompts that begin alike share what was computed for the beginning"
+      )
+      ->transform(CLI::Transformer(std::map<std::string, bool>{{"on", true}, {"off", false}}))
+      ->option_text("on|off [on]");
+  command
+      .add_option(
+          "--priority-ageing",
+          flags.priority_ageing_seconds,
+          "Waiting for so long raises a request's priority by one; 0: never"
+      )
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0, 86400))
       ->capture_default_str();
 }
 
@@ -157,6 +184,20 @@ void AddRequestFlags(CLI::App& command, RequestLimits& limits) {
       )
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  command
+      .add_option(
+          "--max-completions",
+          limits.max_completions,
+          "Largest n and best_of, and widest beam search, that is taken"
+      )
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-continuations", limits.max_continuations, "Continuations that one Score may have"
+      )
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -174,6 +215,8 @@ void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
   }
   options.load.engine.limits = flags.scheduler;
   options.load.engine.max_queued_requests = flags.max_queued_requests;
+  options.load.engine.prefix_cache = flags.prefix_cache;
+  options.load.engine.ageing = std::chrono::seconds(flags.priority_ageing_seconds);
   options.load.limits = flags.request;
   options.server.max_receive_message_bytes = flags.max_message_bytes;
   options.server.serving = flags.serving;

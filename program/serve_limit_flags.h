@@ -13,6 +13,8 @@ struct ServeLimitFlags {
   std::string kv_cache_memory = "256M";
   SchedulerLimits scheduler;
   int32_t max_queued_requests = EngineOptions().max_queued_requests;
+  bool prefix_cache = true;
+  int32_t priority_ageing_seconds = 10;
   RequestLimits request;
   ServingOptions serving;
   int32_t max_message_bytes = ServerOptions().max_receive_message_bytes;

@@ -96,7 +96,9 @@ std::optional<milliseconds> RetryDelay(const Status& status) {
 }
 
 StatusOr<v1::Finished> Client::Generate(
-    const v1::GenerateRequest& request, const DeltaCallback& on_delta
+    const v1::GenerateRequest& request,
+    const DeltaCallback& on_delta,
+    const PromptLogprobsCallback& on_prompt_logprobs
 ) const {
   grpc::ClientContext context;
   Prepare(context);
@@ -106,6 +108,8 @@ StatusOr<v1::Finished> Client::Generate(
   while (reader->Read(&response)) {
     if (response.has_finished()) {
       finished = response.finished();
+    } else if (response.has_prompt_logprobs() && on_prompt_logprobs) {
+      on_prompt_logprobs(response.prompt_logprobs());
     } else if (response.has_delta() && on_delta(response.delta()) == StreamVerdict::kCancel) {
       context.TryCancel();
     }
@@ -122,6 +126,14 @@ StatusOr<v1::GenerateOnceResponse> Client::GenerateOnce(const v1::GenerateReques
   Prepare(context);
   v1::GenerateOnceResponse response;
   RETURN_IF_ERROR(FromGrpc(inference_->GenerateOnce(&context, request, &response)));
+  return response;
+}
+
+StatusOr<v1::ScoreResponse> Client::Score(const v1::ScoreRequest& request) const {
+  grpc::ClientContext context;
+  Prepare(context);
+  v1::ScoreResponse response;
+  RETURN_IF_ERROR(FromGrpc(inference_->Score(&context, request, &response)));
   return response;
 }
 

@@ -42,14 +42,21 @@ class Client {
   explicit Client(const std::string& address, const ClientOptions& options = {});
 
   using DeltaCallback = std::function<StreamVerdict(const v1::Delta& delta)>;
+  using PromptLogprobsCallback = std::function<void(const v1::PromptLogprobs& logprobs)>;
 
-  // Streams one completion: `on_delta` for each piece, in order, from the calling thread; returns
+  // Streams the completions: `on_delta` for each piece, in order, from the calling thread, which
+  // says whose it is; `on_prompt_logprobs`, if there, for what was asked of the prompt. Returns
   // when the stream has ended. CANCELLED after kCancel; DATA_LOSS when the stream ends without its
   // `finished` event.
-  StatusOr<v1::Finished> Generate(const v1::GenerateRequest& request, const DeltaCallback& on_delta)
-      const;
+  StatusOr<v1::Finished> Generate(
+      const v1::GenerateRequest& request,
+      const DeltaCallback& on_delta,
+      const PromptLogprobsCallback& on_prompt_logprobs = {}
+  ) const;
 
   StatusOr<v1::GenerateOnceResponse> GenerateOnce(const v1::GenerateRequest& request) const;
+  // How likely given continuations of a prompt are.
+  StatusOr<v1::ScoreResponse> Score(const v1::ScoreRequest& request) const;
   StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
   StatusOr<std::string> Detokenize(const std::vector<int32_t>& token_ids) const;
   StatusOr<v1::GetModelInfoResponse> GetModelInfo() const;

@@ -76,6 +76,49 @@ TEST_F(ClientTest, StreamsTheTokensThatOneAnswerHas) {
   EXPECT_EQ(streamed, std::vector<int32_t>(once->token_ids().begin(), once->token_ids().end()));
 }
 
+TEST_F(ClientTest, TellsDeltasOfSeveralCompletionsApart) {
+  Serve();
+  v1::GenerateRequest request = Request(20);
+  request.set_n(2);
+  std::vector<std::vector<int32_t>> streamed(2);
+
+  const auto finished = client_->Generate(request, [&streamed](const v1::Delta& delta) {
+    std::vector<int32_t>& tokens = streamed.at(static_cast<size_t>(delta.completion()));
+    tokens.insert(tokens.end(), delta.token_ids().begin(), delta.token_ids().end());
+    return StreamVerdict::kContinue;
+  });
+  const auto once = client_->GenerateOnce(request);
+
+  ASSERT_TRUE(finished.ok() && once.ok());
+  const auto& further = once->further_completions(0).token_ids();
+  EXPECT_EQ(streamed[0], std::vector<int32_t>(once->token_ids().begin(), once->token_ids().end()));
+  EXPECT_EQ(streamed[1], std::vector<int32_t>(further.begin(), further.end()));
+}
+
+TEST_F(ClientTest, TellsPromptLogprobsAsAScoreHasThem) {
+  Serve();
+  v1::GenerateRequest request = Request(1);
+  request.mutable_output()->set_prompt_top_logprobs(0);
+  std::vector<float> told;
+  v1::ScoreRequest score;
+  score.mutable_prompt_tokens()->add_ids(1);
+  score.add_continuation_tokens()->add_ids(17);
+  score.mutable_continuation_tokens(0)->add_ids(42);
+
+  const auto finished =
+      client_->Generate(request, Continue, [&told](const v1::PromptLogprobs& logprobs) {
+        for (const v1::TokenLogprobs& token : logprobs.tokens()) {
+          told.push_back(token.chosen().logprob());
+        }
+      });
+  const auto scored = client_->Score(score);
+
+  ASSERT_TRUE(finished.ok() && scored.ok());
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0], scored->scores(0).logprobs(0).chosen().logprob());
+  EXPECT_EQ(told[1], scored->scores(0).logprobs(1).chosen().logprob());
+}
+
 TEST_F(ClientTest, CancelsWhenTheCallbackSaysSo) {
   Serve();
   int deltas = 0;

@@ -20,14 +20,13 @@ constexpr char kTinySwitchHead[] = "tiny_switchhead";
 
 const std::filesystem::path kModels = std::filesystem::path(SWITCHYARD_SOURCE_DIR) / "models";
 
-StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& name) {
+StatusOr<std::unique_ptr<LoadedModel>> Load(
+    const std::string& name, const ModelServerOptions& server
+) {
   LoadOptions options;
   options.name = name;
-  options.backend.threads = 2;
-  // Small, so that 16 requests share steps and their prompts are cut into chunks.
-  options.engine.limits.max_step_tokens = 24;
-  options.engine.limits.block_tokens = 8;
-  options.engine.kv_cache_bytes = int64_t{32} << 20;
+  options.backend.threads = server.threads;
+  options.engine = server.engine;
   const TemporaryFolder folder;
   const TinyModelOptions tiny{.context_tokens = 4096};
   if (name == kTinyJetMoe) {
@@ -55,13 +54,13 @@ std::vector<std::string> ModelNames() {
   return names;
 }
 
-ModelServer::ModelServer(const std::string& name) {
+ModelServer::ModelServer(const std::string& name, const ModelServerOptions& model_options) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
   StatusOr<std::unique_ptr<Server>> server = Server::Listen(options);
   CHECK(server.ok()) << server.status();
   server_ = *std::move(server);
-  StatusOr<std::unique_ptr<LoadedModel>> model = Load(name);
+  StatusOr<std::unique_ptr<LoadedModel>> model = Load(name, model_options);
   CHECK(model.ok()) << model.status();
   engine_ = (*model)->engine.get();
   server_->SetReady(*std::move(model));

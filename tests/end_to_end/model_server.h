@@ -17,11 +17,18 @@ namespace switchyard {
 // name.
 std::vector<std::string> ModelNames();
 
+// Steps and blocks so small that 16 requests share steps and their prompts are cut into chunks.
+struct ModelServerOptions {
+  int32_t threads = 2;
+  EngineOptions engine = {
+      .limits = {.max_step_tokens = 24, .block_tokens = 8}, .kv_cache_bytes = int64_t{32} << 20};
+};
+
 // The real server with a real model in this process, on a free loopback port.
 class ModelServer {
  public:
   // `name` is one of ModelNames().
-  explicit ModelServer(const std::string& name);
+  explicit ModelServer(const std::string& name, const ModelServerOptions& model_options = {});
 
   v1::InferenceService::Stub& inference() { return *inference_; }
   v1::ExpertService::Stub& experts() { return *experts_; }

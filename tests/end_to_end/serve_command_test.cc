@@ -169,6 +169,40 @@ TEST_F(ServeCommand, TakesAShareOfTheFreeMemoryForTheCache) {
   process.Signal(SIGTERM);
 }
 
+TEST_F(ServeCommand, SchedulesAsItsFlagsSay) {
+  ServeProcess process(
+      folder_.path(),
+      {"--prefix-cache=off",
+       "--growth-tokens=0",
+       "--priority-ageing=0",
+       "--max-completions=2",
+       "--max-continuations=1"}
+  );
+  const auto stub = Connect(process);
+  ASSERT_NE(process.WaitForLog("event=ready"), "");
+  v1::GenerateRequest request = LongRequest();
+  request.mutable_prompt_tokens()->mutable_ids()->Resize(40, 5);
+  request.mutable_stopping()->set_max_tokens(1);
+  Generate(*stub, request);
+
+  const Stream again = Generate(*stub, request);
+  request.set_n(3);
+  const grpc::Status many = Generate(*stub, request).status;
+  v1::ScoreRequest score;
+  *score.mutable_prompt_tokens() = request.prompt_tokens();
+  score.add_continuation_tokens()->add_ids(1);
+  score.add_continuation_tokens()->add_ids(1);
+  v1::ScoreResponse response;
+  grpc::ClientContext context;
+  const grpc::Status scored = stub->Score(&context, score, &response);
+
+  ASSERT_THAT(again.finished, SizeIs(1));
+  EXPECT_EQ(again.finished[0].usage().cached_prompt_tokens(), 0);
+  EXPECT_THAT(many.error_message(), HasSubstr("n is 3; it must be in [1, 2]"));
+  EXPECT_THAT(scored.error_message(), HasSubstr("has 2 entries; at most 1 are taken"));
+  process.Signal(SIGTERM);
+}
+
 TEST_F(ServeCommand, EndsRunningStreamsAtTheSecondSignal) {
   ServeProcess process(folder_.path());
   const auto stub = Connect(process);

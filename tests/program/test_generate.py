@@ -99,6 +99,36 @@ class GenerateTest(unittest.TestCase):
 
         self.assertIn("logprob", result.stdout)
 
+    def test_several_completions_are_printed_one_after_the_other(self):
+        flags = ["--prompt-tokens", "1,80", "--max-tokens", 6, "--ignore-eos", "--temperature", 2, "--seed", 9]
+
+        texts = self.here(*flags, "--n", 2).stdout
+        ids = [self.there(*flags, "--n", 2, "--format", "ids").stdout for _ in range(2)]
+        apart = [self.there(*flags[:-1], seed, "--format", "ids").stdout for seed in (9, 10)]
+
+        self.assertRegex(texts, r"\[0\] 6 tokens, log-probability -[\d.]+, ended by the limit of tokens\n")
+        self.assertIn("\n[1] 6 tokens", texts)
+        self.assertEqual(ids[0], "".join(apart))
+        self.assertEqual(ids[1], ids[0])
+
+    def test_the_best_completion_is_printed_alone(self):
+        flags = ["--prompt-tokens", "1,80", "--max-tokens", 6, "--ignore-eos", "--format", "ids"]
+
+        best = self.there(*flags, "--best-of", 4, "--seed", 2).stdout
+        found = self.there(*flags, "--beam-width", 3, "--length-penalty", 0.5, "--priority", 1).stdout
+
+        self.assertEqual([len(best.split()), len(found.split())], [6, 6])
+
+    def test_prompt_logprobs_are_a_table_of_their_own(self):
+        flags = ["--prompt-tokens", "1,80,81", "--max-tokens", 1, "--prompt-logprobs", 1]
+
+        for result in (self.here(*flags), self.there(*flags)):
+            table = result.stdout.split("the prompt, from its second token on\n")[1].splitlines()
+            self.assertEqual(len(table), 3)
+
+        events = [json.loads(line) for line in self.there(*flags, "--format", "json").stdout.splitlines()]
+        self.assertEqual(len(events[0]["prompt_logprobs"]["tokens"]), 2)
+
     def test_stats_go_to_standard_error(self):
         flags = ["--prompt-tokens", "1,80", "--max-tokens", 5, "--ignore-eos", "--stats"]
 
@@ -120,6 +150,11 @@ class GenerateTest(unittest.TestCase):
             (["--prompt", "x", "--bad-word", ""], "bad_words[0]"),
             (["--prompt", "x", "--bad-word-tokens", "1,,2"], "1,,2"),
             (["--prompt", "x", "--allowed-token-id", "266"], "allowed_token_ids[0]"),
+            (["--prompt", "x", "--n", "17"], "n is 17"),
+            (["--prompt", "x", "--n", "3", "--best-of", "2"], "best_of is 2"),
+            (["--prompt", "x", "--beam-width", "2", "--temperature", "1"], "sampling"),
+            (["--prompt", "x", "--priority", "101"], "priority is 101"),
+            (["--prompt", "x", "--prompt-logprobs", "21"], "prompt_top_logprobs"),
         ]
         for flags, part in wrong:
             for where in (["--model", self.model], ["--server", self.server.address]):

@@ -8,7 +8,18 @@
 """
 
 from switchyard.client import Client
-from switchyard.completion import Completion, Delta, GenerationStream, Logprob, Timings, TokenLogprobs, Usage
+from switchyard.completion import (
+    Choice,
+    Completion,
+    Delta,
+    GenerationStream,
+    Logprob,
+    Score,
+    Scores,
+    Timings,
+    TokenLogprobs,
+    Usage,
+)
 from switchyard.errors import (
     CancelledError,
     DeadlineError,
@@ -23,6 +34,7 @@ from switchyard.model import ExpertCount, ExpertStatistics, Load, ModelInfo, Rou
 
 __all__ = [
     "CancelledError",
+    "Choice",
     "Client",
     "Completion",
     "DeadlineError",
@@ -38,6 +50,8 @@ __all__ = [
     "OverloadedError",
     "Router",
     "RouterStatistics",
+    "Score",
+    "Scores",
     "ServerError",
     "SwitchyardError",
     "Timings",

@@ -8,10 +8,18 @@ from typing import Any, Iterable, Sequence
 import grpc
 from google.protobuf import wrappers_pb2
 
-from switchyard.completion import Completion, GenerationStream, to_completion, to_delta
+from switchyard.completion import (
+    Completion,
+    GenerationStream,
+    Scores,
+    to_completion,
+    to_delta,
+    to_scores,
+    to_token_logprobs,
+)
 from switchyard.errors import DeadlineError, from_grpc
 from switchyard.model import ExpertStatistics, Load, ModelInfo, Tokens, to_expert_statistics, to_load, to_model_info
-from switchyard.request import generation_request
+from switchyard.request import generation_request, score_request
 from switchyard.v1 import experts_pb2, experts_pb2_grpc, inference_pb2, inference_pb2_grpc
 
 # gRPC's own limit of 4 MiB for what is received is too small for long prompts with log-probabilities.
@@ -91,7 +99,23 @@ class Client:
         """As `generate`, but returns the whole completion in one answer."""
         request = generation_request(prompt, model=self._model, **parameters)
         response = self._call(self._inference.GenerateOnce, request, timeout)
-        return to_completion(to_delta(response), response.finished)
+        wholes = [to_delta(part, index) for index, part in enumerate([response, *response.further_completions])]
+        return to_completion(wholes, response.finished, tuple(map(to_token_logprobs, response.prompt_logprobs)))
+
+    def score(
+        self,
+        prompt: str | Sequence[int],
+        continuations: Sequence[str] | Sequence[Sequence[int]],
+        *,
+        timeout: float | None = None,
+        **parameters: Any,
+    ) -> Scores:
+        """How likely each of `continuations` (all texts, or all token ids) is after `prompt`, which is computed once.
+
+        `parameters` are those of switchyard.request.score_request.
+        """
+        request = score_request(prompt, continuations, model=self._model, **parameters)
+        return to_scores(self._call(self._inference.Score, request, timeout))
 
     def tokenize(
         self,

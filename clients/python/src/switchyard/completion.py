@@ -35,12 +35,13 @@ class Delta:
     text: str
     token_ids: Sequence[int]
     logprobs: Sequence[TokenLogprobs] = ()
+    completion: int = 0  # whose it is: 0 to n - 1
 
 
 @dataclass(frozen=True)
 class Usage:
     prompt_tokens: int
-    completion_tokens: int  # counts a matched stop token
+    completion_tokens: int  # of all completions that were returned; counts a matched stop token
     cached_prompt_tokens: int
 
 
@@ -61,8 +62,22 @@ class Timings:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of the completions that a request asked for. Fields are as in Completion."""
+
+    text: str
+    token_ids: Sequence[int]
+    logprobs: Sequence[TokenLogprobs]
+    finish_reason: str
+    stop_string: str | None
+    stop_token_id: int | None
+    eos_token_id: int | None
+    logprob_sum: float  # over its tokens
+
+
+@dataclass(frozen=True)
 class Completion:
-    """A whole completion.
+    """A whole completion, or the first of several; `choices` has all n of them, this one too.
 
     finish_reason is "stop" (end of sequence, a stop token or a stop string; one of the three fields below says
     which) or "length" (max_tokens, or the end of the context).
@@ -80,20 +95,41 @@ class Completion:
     seed: int  # the seed that was used; the same one gives the same completion
     request_id: str
     prompt_token_ids: Sequence[int]  # empty unless echo_prompt_tokens was set
+    choices: Sequence[Choice]
+    prompt_logprobs: Sequence[TokenLogprobs]  # from the prompt's second token on, if asked for by prompt_top_logprobs
+
+
+@dataclass(frozen=True)
+class Score:
+    """How likely one continuation is."""
+
+    token_ids: Sequence[int]
+    logprob_sum: float
+    is_greedy: bool  # whether each token is the likeliest at its place
+    logprobs: Sequence[TokenLogprobs]
+
+
+@dataclass(frozen=True)
+class Scores:
+    scores: Sequence[Score]  # in the order of the continuations
+    usage: Usage  # completion_tokens: those that were scored
+    timings: Timings
+    request_id: str
 
 
 class GenerationStream:
-    """An iterator over the deltas of one completion.
+    """An iterator over the deltas of one request; those of several completions come mixed, each says whose it is.
 
-    After the last delta, `finished` holds the whole Completion; before, it is None. Closing the stream
-    early (close(), or leaving a `with` block) cancels the request, and the server stops working for it.
-    Iterating raises the errors of switchyard.errors.
+    After the last delta, `finished` holds the whole Completion; before, it is None. `prompt_logprobs` grows while
+    they come, before the first delta. Closing the stream early (close(), or leaving a `with` block) cancels the
+    request, and the server stops working for it. Iterating raises the errors of switchyard.errors.
     """
 
     def __init__(self, call: grpc.Call):
         self._call = call
         self._deltas: list[Delta] = []
         self._closed = False
+        self.prompt_logprobs: list[TokenLogprobs] = []
         self.finished: Completion | None = None
 
     def __iter__(self) -> Iterator[Delta]:
@@ -104,11 +140,14 @@ class GenerationStream:
             raise StopIteration
         try:
             for response in self._call:
-                if response.WhichOneof("event") == "delta":
+                event = response.WhichOneof("event")
+                if event == "delta":
                     self._deltas.append(to_delta(response.delta))
                     return self._deltas[-1]
-                if response.WhichOneof("event") == "finished":
-                    self.finished = to_completion(join(self._deltas), response.finished)
+                if event == "prompt_logprobs":
+                    self.prompt_logprobs.extend(map(to_token_logprobs, response.prompt_logprobs.tokens))
+                if event == "finished":
+                    self.finished = to_completion(join(self._deltas), response.finished, self.prompt_logprobs)
         except grpc.RpcError as error:
             self._closed = True
             raise from_grpc(error) from None
@@ -143,38 +182,88 @@ def to_logprob(message: inference_pb2.TokenLogprob) -> Logprob:
     return Logprob(message.token_id, message.logprob, message.token)
 
 
-def to_delta(message) -> Delta:
+def to_token_logprobs(message: inference_pb2.TokenLogprobs) -> TokenLogprobs:
+    return TokenLogprobs(to_logprob(message.chosen), tuple(map(to_logprob, message.top)))
+
+
+def to_delta(message, completion: int = 0) -> Delta:
     """From a Delta message, or from anything else with its fields."""
-    logprobs = tuple(
-        TokenLogprobs(to_logprob(token.chosen), tuple(map(to_logprob, token.top))) for token in message.logprobs
+    logprobs = tuple(map(to_token_logprobs, message.logprobs))
+    return Delta(message.text, tuple(message.token_ids), logprobs, getattr(message, "completion", completion))
+
+
+def join(deltas: Sequence[Delta]) -> list[Delta]:
+    """One delta for each completion, with all that came of it."""
+    parts: list[list[Delta]] = []
+    for delta in deltas:
+        while len(parts) <= delta.completion:
+            parts.append([])
+        parts[delta.completion].append(delta)
+    return [
+        Delta(
+            "".join(delta.text for delta in part),
+            tuple(token_id for delta in part for token_id in delta.token_ids),
+            tuple(token for delta in part for token in delta.logprobs),
+            completion,
+        )
+        for completion, part in enumerate(parts)
+    ]
+
+
+def to_usage(message: inference_pb2.Usage) -> Usage:
+    return Usage(message.prompt_tokens, message.completion_tokens, message.cached_prompt_tokens)
+
+
+def to_timings(message: inference_pb2.Timings) -> Timings:
+    return Timings(
+        message.queue_seconds, message.time_to_first_token_seconds, message.decode_seconds, message.total_seconds
     )
-    return Delta(message.text, tuple(message.token_ids), logprobs)
 
 
-def join(deltas: Sequence[Delta]) -> Delta:
-    return Delta(
-        "".join(delta.text for delta in deltas),
-        tuple(token_id for delta in deltas for token_id in delta.token_ids),
-        tuple(token for delta in deltas for token in delta.logprobs),
+def to_end(message) -> dict:
+    """How a Finished or CompletionEnd message says that it ended."""
+    stop = message.WhichOneof("matched_stop")
+    return {
+        "finish_reason": "stop" if message.reason == inference_pb2.FINISH_REASON_STOP else "length",
+        "stop_string": message.stop_string if stop == "stop_string" else None,
+        "stop_token_id": message.stop_token_id if stop == "stop_token_id" else None,
+        "eos_token_id": message.eos_token_id if stop == "eos_token_id" else None,
+    }
+
+
+def to_completion(
+    wholes: Sequence[Delta], finished: inference_pb2.Finished, prompt_logprobs: Sequence[TokenLogprobs]
+) -> Completion:
+    """wholes: all that came of each completion, in order; those of which nothing came may be missing at the end."""
+    missing = [Delta("", ())] * (max(1, len(finished.completions)) - len(wholes))
+    wholes = [*wholes, *missing]
+    choices = tuple(
+        Choice(whole.text, whole.token_ids, whole.logprobs, **to_end(end), logprob_sum=end.logprob_sum)
+        for whole, end in zip(wholes, finished.completions)
     )
-
-
-def to_completion(whole: Delta, finished: inference_pb2.Finished) -> Completion:
-    stop = finished.WhichOneof("matched_stop")
-    usage, timings = finished.usage, finished.timings
     return Completion(
-        text=whole.text,
-        token_ids=whole.token_ids,
-        logprobs=whole.logprobs,
-        finish_reason="stop" if finished.reason == inference_pb2.FINISH_REASON_STOP else "length",
-        stop_string=finished.stop_string if stop == "stop_string" else None,
-        stop_token_id=finished.stop_token_id if stop == "stop_token_id" else None,
-        eos_token_id=finished.eos_token_id if stop == "eos_token_id" else None,
-        usage=Usage(usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens),
-        timings=Timings(
-            timings.queue_seconds, timings.time_to_first_token_seconds, timings.decode_seconds, timings.total_seconds
-        ),
+        text=wholes[0].text,
+        token_ids=wholes[0].token_ids,
+        logprobs=wholes[0].logprobs,
+        **to_end(finished),
+        usage=to_usage(finished.usage),
+        timings=to_timings(finished.timings),
         seed=finished.seed,
         request_id=finished.request_id,
         prompt_token_ids=tuple(finished.prompt_token_ids),
+        choices=choices,
+        prompt_logprobs=tuple(prompt_logprobs),
     )
+
+
+def to_scores(response: inference_pb2.ScoreResponse) -> Scores:
+    scores = tuple(
+        Score(
+            tuple(score.token_ids),
+            score.logprob_sum,
+            score.is_greedy,
+            tuple(map(to_token_logprobs, score.logprobs)),
+        )
+        for score in response.scores
+    )
+    return Scores(scores, to_usage(response.usage), to_timings(response.timings), response.request_id)

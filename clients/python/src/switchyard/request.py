@@ -36,6 +36,14 @@ def generation_request(
     include_stop: bool | None = None,
     top_logprobs: int | None = None,
     echo_prompt_tokens: bool | None = None,
+    prompt_top_logprobs: int | None = None,
+    n: int | None = None,
+    best_of: int | None = None,
+    beam_width: int | None = None,
+    length_penalty: float | None = None,
+    priority: int | None = None,
+    cache_salt: str = "",
+    bypass_prefix_cache: bool | None = None,
 ) -> inference_pb2.GenerateRequest:
     """The request message. None leaves a field out, which means the model's default; 0 is a value.
 
@@ -55,7 +63,14 @@ def generation_request(
     max_tokens, min_tokens: length of the completion. ignore_eos: go on after an end-of-sequence token.
     stop_strings: at most 16. stop_token_ids: at most 64. include_stop: keep the matched string in the text.
     top_logprobs: 0 to 20; each token comes with its log-probability and so many likeliest ones beside it.
-    echo_prompt_tokens: whether the completion tells the ids of the prompt.
+    echo_prompt_tokens: whether the completion tells the ids of the prompt. prompt_top_logprobs: as top_logprobs, for
+    the tokens of the prompt from the second on.
+    n: how many completions, 1 to 16; they are in `choices`, and the i-th is what seed + i gives. best_of: sample so
+    many and return the n with the highest mean log-probability.
+    beam_width: search with so many beams instead of sampling; no sampling parameter may be given then.
+    length_penalty: of the search, -10 to 10, above 0 favours long completions; default 1.
+    priority: -100 to 100, higher is served first; default 0.
+    cache_salt: share cached prompts only with requests of the same salt. bypass_prefix_cache: with nobody.
 
     The server checks ranges; TypeError or ValueError comes from here for what no message can hold.
     """
@@ -63,6 +78,8 @@ def generation_request(
         raise TypeError("stop_strings is a list of strings; write [text] for one")
     if isinstance(bad_words, str):
         raise TypeError("bad_words is a list of strings; write [text] for one")
+    if length_penalty is not None and beam_width is None:
+        raise ValueError("length_penalty is of a beam search; give beam_width too")
     request = inference_pb2.GenerateRequest(
         request_id=request_id,
         model=model,
@@ -92,11 +109,69 @@ def generation_request(
             ignore_eos=ignore_eos,
             include_stop=include_stop,
         ),
-        output=inference_pb2.OutputOptions(top_logprobs=top_logprobs, echo_prompt_tokens=echo_prompt_tokens),
+        output=inference_pb2.OutputOptions(
+            top_logprobs=top_logprobs,
+            echo_prompt_tokens=echo_prompt_tokens,
+            prompt_top_logprobs=prompt_top_logprobs,
+        ),
+        scheduling=scheduling_options(priority, cache_salt, bypass_prefix_cache),
+        n=n,
+        best_of=best_of,
     )
+    if beam_width is not None:
+        request.beam_search.CopyFrom(inference_pb2.BeamSearch(width=beam_width, length_penalty=length_penalty))
+    set_prompt(request, prompt)
+    return request
+
+
+def score_request(
+    prompt: str | Sequence[int],
+    continuations: Sequence[str] | Sequence[Sequence[int]],
+    *,
+    model: str = "",
+    request_id: str = "",
+    parse_special_tokens: bool | None = None,
+    add_bos: bool | None = None,
+    top_logprobs: int | None = None,
+    priority: int | None = None,
+    cache_salt: str = "",
+    bypass_prefix_cache: bool | None = None,
+) -> inference_pb2.ScoreRequest:
+    """The request message for the likelihood of continuations; parameters are as in generation_request.
+
+    continuations: 1 to 256, all texts or all token ids. A text is the rest of a text that the prompt begins.
+    top_logprobs: 0 to 20 of the likeliest tokens at the place of each.
+    """
+    if isinstance(continuations, str):
+        raise TypeError("continuations is a list; write [text] for one")
+    request = inference_pb2.ScoreRequest(
+        request_id=request_id,
+        model=model,
+        parse_special_tokens=parse_special_tokens,
+        add_bos=add_bos,
+        scheduling=scheduling_options(priority, cache_salt, bypass_prefix_cache),
+        top_logprobs=top_logprobs,
+    )
+    for continuation in continuations:
+        if isinstance(continuation, str):
+            request.continuation_texts.append(continuation)
+        else:
+            request.continuation_tokens.add(ids=continuation)
+    set_prompt(request, prompt)
+    return request
+
+
+def scheduling_options(
+    priority: int | None, cache_salt: str, bypass_prefix_cache: bool | None
+) -> inference_pb2.SchedulingOptions:
+    return inference_pb2.SchedulingOptions(
+        priority=priority, cache_salt=cache_salt, bypass_prefix_cache=bypass_prefix_cache
+    )
+
+
+def set_prompt(request, prompt: str | Sequence[int]) -> None:
     if isinstance(prompt, str):
         request.prompt_text = prompt
     else:
         request.prompt_tokens.ids.extend(prompt)
         request.prompt_tokens.SetInParent()  # so that an empty list is an empty prompt, not an absent one
-    return request
