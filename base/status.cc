@@ -13,4 +13,9 @@ std::string MessageOf(const Status& status) {
   return std::string(status.message());
 }
 
+std::string NameOf(StatusCode code) {
+  const std::string name = absl::StatusCodeToString(code);
+  return name.empty() ? std::to_string(static_cast<int>(code)) : name;
+}
+
 }  // namespace switchyard

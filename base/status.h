@@ -68,6 +68,9 @@ Status WithContext(const Status& status, const std::string& context);
 // The message as a std::string (absl's string_view does not convert by itself).
 std::string MessageOf(const Status& status);
 
+// "RESOURCE_EXHAUSTED"; the number of a code that has no name.
+std::string NameOf(StatusCode code);
+
 }  // namespace switchyard
 
 // The arguments are declarations and names, which no parentheses may surround.

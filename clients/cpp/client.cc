@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "clients/cpp/call_status.h"
 #include "switchyard/v1/error_details.pb.h"
 
 namespace switchyard {
@@ -34,6 +35,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   // gRPC's defaults of 1 s and 120 s would find a server that has just come up far too late.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  if (options.own_connection) {
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  }
+  if (options.stream_window_bytes.has_value()) {
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, *options.stream_window_bytes);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  }
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -65,22 +73,7 @@ void Client::Prepare(grpc::ClientContext& context) const {
 }
 
 Status Client::FromGrpc(const grpc::Status& status) const {
-  if (status.ok()) {
-    return OkStatus();
-  }
-  // absl took its codes from gRPC: the numbers are the same.
-  const auto code = static_cast<StatusCode>(status.error_code());
-  if (code == StatusCode::kUnavailable) {
-    return Unavailable("server ", address_, ": ", status.error_message());
-  }
-  Status error(code, status.error_message());
-  v1::ErrorStatus details;
-  if (details.ParseFromString(status.error_details())) {
-    for (const google::protobuf::Any& detail : details.details()) {
-      error.SetPayload(detail.type_url(), absl::Cord(detail.value()));
-    }
-  }
-  return error;
+  return StatusOfCall(status, address_);
 }
 
 std::optional<milliseconds> RetryDelay(const Status& status) {

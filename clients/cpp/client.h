@@ -21,7 +21,11 @@ struct ClientOptions {
   int32_t max_receive_bytes = 64 << 20;
   // How long one call may take from first to last byte; the server stops working for it then.
   // Absent: no limit.
-  std::optional<std::chrono::milliseconds> deadline;
+  std::optional<std::chrono::milliseconds> deadline = {};
+  // Clients of one address in a process share a connection unless they ask for their own.
+  bool own_connection = false;
+  // How many bytes of a stream the server may send ahead of its reader. Absent: gRPC adapts it.
+  std::optional<int32_t> stream_window_bytes = {};
 };
 
 // What to do after a piece of a stream.
@@ -75,6 +79,8 @@ class Client {
   const std::string& address() const { return address_; }
 
  private:
+  friend class AsyncGeneration;
+
   void Prepare(grpc::ClientContext& context) const;
   Status FromGrpc(const grpc::Status& status) const;
 
