@@ -18,6 +18,7 @@ void AddLogitsCommand(CLI::App& app, RunCommand& run);
 void AddScoreCommand(CLI::App& app, RunCommand& run);
 void AddInspectCommand(CLI::App& app, RunCommand& run);
 void AddExpertsCommand(CLI::App& app, RunCommand& run);
+void AddBenchCommand(CLI::App& app, RunCommand& run);
 void AddHealthCommand(CLI::App& app, RunCommand& run);
 void AddLoadCommand(CLI::App& app, RunCommand& run);
 

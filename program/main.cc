@@ -37,6 +37,7 @@ int Run(int argc, char** argv) {
   AddScoreCommand(app, run);
   AddInspectCommand(app, run);
   AddExpertsCommand(app, run);
+  AddBenchCommand(app, run);
   AddHealthCommand(app, run);
   AddLoadCommand(app, run);
   try {

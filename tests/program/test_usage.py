@@ -4,7 +4,7 @@ import unittest
 
 from switchyard_process import run
 
-COMMANDS = ["serve", "generate", "logits", "score", "inspect", "experts", "health"]
+COMMANDS = ["serve", "generate", "logits", "score", "inspect", "experts", "bench", "health"]
 
 
 class Usage(unittest.TestCase):
