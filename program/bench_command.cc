@@ -142,6 +142,7 @@ Status Bench(const BenchFlags& flags) {
   LoadDriver driver(plan, clients);
   report.results = driver.Run(report.schedule, 0, ProgressOf(line, "load"));
   report.server_counters = DifferenceOf(before, ReadServerCounters(client));
+  AddStepRatios(report.server_counters);
   const Status verified = Verify(flags, plan, report, line);
   line.Clear();
 

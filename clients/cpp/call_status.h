@@ -8,7 +8,8 @@
 
 namespace switchyard {
 
-// A call's status with its code, message and details (as payloads); UNAVAILABLE also names the server at `address`.
+// A call's status with its code, message and details (as payloads); UNAVAILABLE also names the
+// server at `address`.
 Status StatusOfCall(const grpc::Status& status, const std::string& address);
 
 }  // namespace switchyard

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "clients/cpp/client.h"
-#include "engine/mutex.h"
 #include "program/bench/load_plan.h"
 #include "program/bench/load_results.h"
 #include "program/bench/load_stream.h"

@@ -28,12 +28,45 @@ void AddComputedTokens(const Client& client, ServerCounters& counters) {
   }
 }
 
+constexpr const char* kSteps = "steps";
+constexpr const char* kStepSeconds = "step_seconds";
+constexpr const char* kSchedulingSeconds = "scheduling_seconds";
+
+void AddSteps(const Client& client, ServerCounters& counters) {
+  const StatusOr<v1::GetLoadResponse> load = client.GetLoad();
+  if (load.ok()) {
+    counters.emplace_back(kSteps, static_cast<double>(load->steps_total()));
+    counters.emplace_back("preemptions", static_cast<double>(load->preemptions_total()));
+    counters.emplace_back(kStepSeconds, load->step_seconds_total());
+    counters.emplace_back(kSchedulingSeconds, load->scheduling_seconds_total());
+  }
+}
+
+double ValueOf(const ServerCounters& counters, const std::string& name) {
+  const auto found = std::find_if(counters.begin(), counters.end(), [&name](const auto& counter) {
+    return counter.first == name;
+  });
+  return found == counters.end() ? 0 : found->second;
+}
+
 }  // namespace
 
 ServerCounters ReadServerCounters(const Client& client) {
   ServerCounters counters;
   AddComputedTokens(client, counters);
+  AddSteps(client, counters);
   return counters;
+}
+
+void AddStepRatios(ServerCounters& difference) {
+  const double steps = ValueOf(difference, kSteps);
+  const double step_seconds = ValueOf(difference, kStepSeconds);
+  const double scheduling_seconds = ValueOf(difference, kSchedulingSeconds);
+  if (steps > 0 && step_seconds > 0) {
+    difference.emplace_back("milliseconds_per_step", 1e3 * step_seconds / steps);
+    difference.emplace_back("scheduling_microseconds_per_step", 1e6 * scheduling_seconds / steps);
+    difference.emplace_back("scheduling_percent_of_steps", 100 * scheduling_seconds / step_seconds);
+  }
 }
 
 ServerCounters DifferenceOf(const ServerCounters& before, const ServerCounters& after) {

@@ -19,4 +19,8 @@ ServerCounters ReadServerCounters(const Client& client);
 // Of the names that both have, in the order of `after`.
 ServerCounters DifferenceOf(const ServerCounters& before, const ServerCounters& after);
 
+// What a step took, and how much of it everything but the model and the sampler: planning, blocks,
+// results. Adds nothing when no step was made.
+void AddStepRatios(ServerCounters& difference);
+
 }  // namespace switchyard

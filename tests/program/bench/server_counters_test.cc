@@ -8,7 +8,9 @@
 namespace switchyard {
 namespace {
 
+using ::testing::DoubleEq;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -35,9 +37,32 @@ TEST(ServerCounters, CountTheComputedTokens) {
       ElementsAre(
           Pair("prefill_tokens_computed", 9),
           Pair("decode_tokens_computed", 5),
-          Pair("recomputed_tokens", 0)
+          Pair("recomputed_tokens", 0),
+          Pair("steps", 6),
+          Pair("preemptions", 0),
+          Pair("step_seconds", Gt(0)),
+          Pair("scheduling_seconds", Gt(0))
       )
   );
+}
+
+TEST(ServerCounters, SayWhatAStepTookAndHowMuchOfItWasScheduling) {
+  ServerCounters difference = {{"steps", 4}, {"step_seconds", 0.5}, {"scheduling_seconds", 0.01}};
+
+  AddStepRatios(difference);
+
+  ASSERT_EQ(difference.size(), 6);
+  EXPECT_THAT(difference[3], Pair("milliseconds_per_step", DoubleEq(125)));
+  EXPECT_THAT(difference[4], Pair("scheduling_microseconds_per_step", DoubleEq(2500)));
+  EXPECT_THAT(difference[5], Pair("scheduling_percent_of_steps", DoubleEq(2)));
+}
+
+TEST(ServerCounters, SayNothingOfStepsWhenThereWereNone) {
+  ServerCounters difference = {{"steps", 0}, {"step_seconds", 0}};
+
+  AddStepRatios(difference);
+
+  EXPECT_EQ(difference.size(), 2);
 }
 
 TEST(ServerCounters, AreLeftOutWhenThereIsNoServer) {
