@@ -150,9 +150,10 @@ def check_report(output, failures):
             failures.append(f"no request was {name}: the load did not test what it is for")
     if requests["failed"]:
         failures.append(f"{requests['failed']} requests failed")
-    if report["verification"]["checked"] < requests["completed"]:
+    verification = report["verification"] or {"checked": 0, "mismatches": []}
+    if verification["checked"] < requests["completed"]:
         failures.append("not every finished stream was compared")
-    if report["verification"]["mismatches"]:
+    if verification["mismatches"]:
         failures.append("streams differ from the same requests alone")
 
 
