@@ -33,7 +33,9 @@ struct EngineLoad {
   int64_t preempted_total = 0;
   int64_t not_finite_total = 0;  // requests that ended because of their logits
   double step_seconds_total = 0;
-  double scheduling_seconds_total = 0;  // of those, all but the model
+  // Processor time of the engine thread in them outside the model and the sampler: planning,
+  // blocks, results.
+  double scheduling_seconds_total = 0;
 
   // Grows whenever the engine thread finishes what it was doing, at least with every step: while
   // there is work and this stands still, one step is taking long.

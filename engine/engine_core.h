@@ -64,7 +64,7 @@ class EngineCore {
 
   void Deliver(Clock::time_point now);
   void DeliverScores(Clock::time_point now);
-  void CountStep(Clock::duration computing, Clock::duration whole);
+  void CountStep(Clock::duration whole, int64_t scheduling_cpu_ns);
   void DeliverToken(Sequence& sequence, const Selection& selection, Clock::time_point now);
   // Ends a sequence for which the sampler had nothing to choose.
   void FailSelection(Sequence& sequence, const Selection& selection, Clock::time_point now);

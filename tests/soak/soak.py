@@ -20,7 +20,7 @@ def resident_bytes(process_id):
     for line in Path(f"/proc/{process_id}/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError(f"process {process_id} has no VmRSS")
+    return None  # it has died
 
 
 class Server:
@@ -117,7 +117,7 @@ def run(options):
             if early is None and elapsed > min(60, options.seconds / 2):
                 early = resident_bytes(server.process.pid)
             if elapsed < options.seconds and server.process.poll() is None:
-                late = resident_bytes(server.process.pid)
+                late = resident_bytes(server.process.pid) or late
         if driver.returncode != 0:
             failures.append(f"bench ended with status {driver.returncode}")
         if server.process.poll() is not None:
