@@ -299,6 +299,9 @@ void ActiveRequests::Admit(std::span<const RequestId> admitted, Clock::time_poin
     if (!sequence->admitted_at.has_value()) {
       sequence->admitted_at = now;
       sequence->cached_prompt_tokens = std::min(sequence->computed_tokens, sequence->prompt_tokens);
+      published_cached_prompt_tokens_.fetch_add(
+          sequence->cached_prompt_tokens, std::memory_order_relaxed
+      );
     }
     const auto place = std::ranges::upper_bound(running_, sequence, RunsBefore);
     running_.insert(place, std::move(sequence));
@@ -330,7 +333,9 @@ EngineLoad ActiveRequests::Load() const {
       .available_blocks = published_available_blocks_.load(std::memory_order_relaxed),
       .cached_blocks = published_cached_blocks_.load(std::memory_order_relaxed),
       .total_blocks = pool_.TotalBlocks(),
-      .preempted_total = published_preempted_.load(std::memory_order_relaxed)};
+      .preempted_total = published_preempted_.load(std::memory_order_relaxed),
+      .cached_prompt_tokens_total =
+          published_cached_prompt_tokens_.load(std::memory_order_relaxed)};
 }
 
 void ActiveRequests::PublishLoad() {

@@ -93,6 +93,7 @@ class ActiveRequests {
   std::atomic<int32_t> published_available_blocks_ = 0;
   std::atomic<int32_t> published_cached_blocks_ = 0;
   std::atomic<int64_t> published_preempted_ = 0;
+  std::atomic<int64_t> published_cached_prompt_tokens_ = 0;
 };
 
 }  // namespace switchyard

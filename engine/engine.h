@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
+#include "engine/step_statistics.h"
 
 namespace switchyard {
 
@@ -31,7 +32,8 @@ struct EngineLoad {
   // Since the engine was made.
   int64_t steps_total = 0;
   int64_t preempted_total = 0;
-  int64_t not_finite_total = 0;  // requests that ended because of their logits
+  int64_t not_finite_total = 0;            // requests that ended because of their logits
+  int64_t cached_prompt_tokens_total = 0;  // prompt tokens that the prefix cache had
   double step_seconds_total = 0;
   // Processor time of the engine thread in them outside the model and the sampler: planning,
   // blocks, results.
@@ -77,6 +79,7 @@ class Engine {
   ) = 0;
 
   virtual EngineLoad Load() const = 0;
+  virtual const StepStatistics& step_statistics() const = 0;
 
   // Immutable facts, safe from any thread.
   virtual const Model& model() const = 0;

@@ -114,6 +114,7 @@ bool EngineCore::Step() {
   if (work_.slices.empty()) {
     return false;
   }
+  const PhaseTokens tokens = CountPhaseTokens(work_.slices);
   runner_->Prepare(work_);
   const int64_t cpu_when_planned = ThreadCpuNanoseconds();
   const Status status = runner_->Run(work_);
@@ -124,8 +125,10 @@ bool EngineCore::Step() {
     FailSlices(status);
   }
   requests_.RemoveFinished();
+  const Clock::duration whole = now_() - now;
+  step_statistics_.CountStep(tokens, 1e-9 * static_cast<double>(Nanoseconds(whole)));
   const int64_t model_cpu = cpu_when_computed - cpu_when_planned;
-  CountStep(now_() - now, ThreadCpuNanoseconds() - cpu_at_start - model_cpu);
+  CountStep(whole, ThreadCpuNanoseconds() - cpu_at_start - model_cpu);
   LogStep();
   return true;
 }
@@ -205,6 +208,8 @@ void EngineCore::DeliverToken(
     return;
   }
   sequence.Append(selection.id);
+  const Clock::duration since_previous =
+      now - (sequence.first_token_at ? sequence.last_token_at : sequence.submitted_at);
   sequence.last_token_at = now;
   if (!sequence.first_token_at.has_value()) {
     sequence.first_token_at = now;
@@ -217,7 +222,8 @@ void EngineCore::DeliverToken(
        .logprob = selection.logprob,
        .top = selection.top,
        .completion_tokens = sequence.CompletionTokens(),
-       .is_stop_token = is_stop_token}
+       .is_stop_token = is_stop_token,
+       .since_previous = since_previous}
   );
   if (!match.has_value() && verdict == Verdict::kContinue) {
     return;

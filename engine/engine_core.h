@@ -17,6 +17,7 @@
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "engine/step_runner.h"
+#include "engine/step_statistics.h"
 #include "engine/stop_checker.h"
 
 namespace switchyard {
@@ -56,6 +57,7 @@ class EngineCore {
 
   // Safe from any thread.
   EngineLoad Load() const;
+  const StepStatistics& step_statistics() const { return step_statistics_; }
   const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
 
@@ -89,6 +91,7 @@ class EngineCore {
   StepPlan plan_;
   StepWork work_;
 
+  StepStatistics step_statistics_;
   std::atomic<int64_t> steps_ = 0;
   std::atomic<int64_t> step_ns_ = 0;
   std::atomic<int64_t> scheduling_ns_ = 0;

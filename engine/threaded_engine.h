@@ -31,6 +31,7 @@ class ThreadedEngine final : public Engine {
   void Stop(Clock::time_point deadline) override;
   StatusOr<ExpertStatistics> SnapshotExpertStatistics(std::chrono::milliseconds timeout) override;
   EngineLoad Load() const override;
+  const StepStatistics& step_statistics() const override { return core_->step_statistics(); }
   const Model& model() const override { return core_->model(); }
   const EngineOptions& options() const override { return core_->options(); }
 

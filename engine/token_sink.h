@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,6 +22,9 @@ struct TokenEvent {
   int32_t completion_tokens = 0;                // this one included
   // An end-of-sequence or stop token: the last of the stream, and not part of the text.
   bool is_stop_token = false;
+  // Since the completion's token before this one; of the first, since the request was accepted.
+  // Absent where tokens do not come one by one (beam search).
+  std::optional<std::chrono::nanoseconds> since_previous = {};
 };
 
 enum class FinishReason : uint8_t {

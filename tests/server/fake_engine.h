@@ -42,6 +42,7 @@ class FakeEngine final : public Engine {
   void Stop(Clock::time_point deadline) override;
   StatusOr<ExpertStatistics> SnapshotExpertStatistics(std::chrono::milliseconds timeout) override;
   EngineLoad Load() const override;
+  const StepStatistics& step_statistics() const override { return step_statistics_; }
   // There is none: fails.
   const Model& model() const override;
   const EngineOptions& options() const override { return options_; }
@@ -79,6 +80,7 @@ class FakeEngine final : public Engine {
   ExpertStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   GenerationRequest last_request_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  StepStatistics step_statistics_;
   std::thread thread_;
 };
 
