@@ -16,11 +16,13 @@ class EngineWatchdog {
 
   // Whether the engine hangs; to be asked more often than the timeout is long.
   bool IsHanging(const EngineLoad& load, Clock::time_point now);
+  // When it last was idle or had finished another step, as IsHanging saw it.
+  Clock::time_point well_at() const { return well_at_; }
 
  private:
   const std::chrono::milliseconds step_timeout_;
   int64_t heartbeats_ = -1;
-  Clock::time_point well_at_;  // when it last was idle or had finished another step
+  Clock::time_point well_at_;
 };
 
 }  // namespace switchyard

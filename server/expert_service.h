@@ -3,16 +3,20 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
+#include <cstdint>
+
 #include "base/status.h"
-#include "engine/expert_statistics.h"
 #include "server/serving_state.h"
 #include "switchyard/v1/experts.grpc.pb.h"
 
 namespace switchyard {
 
 // Which expert did which work.
-class ExpertService final
-    : public v1::ExpertService::WithRawCallbackMethod_GetExpertStats<v1::ExpertService::Service> {
+class ExpertService final : public v1::ExpertService::WithRawCallbackMethod_GetExpertStats<
+                                v1::ExpertService::WithRawCallbackMethod_StreamExpertStats<
+                                    v1::ExpertService::WithRawCallbackMethod_ResetExpertWindow<
+                                        v1::ExpertService::Service>>> {
  public:
   // `state` must outlive this and every RPC.
   explicit ExpertService(ServingState& state) : state_(state) {}
@@ -24,18 +28,22 @@ class ExpertService final
       const grpc::ByteBuffer* request,
       grpc::ByteBuffer* response
   ) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamExpertStats(
+      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request
+  ) override;
+  grpc::ServerUnaryReactor* ResetExpertWindow(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request,
+      grpc::ByteBuffer* response
+  ) override;
 
  private:
   Status Answer(const v1::GetExpertStatsRequest& request, v1::GetExpertStatsResponse& response)
       const;
+  Status Reset(const v1::ResetExpertWindowRequest& request) const;
 
   ServingState& state_;
+  std::atomic<int32_t> open_streams_ = 0;
 };
-
-// Pure: the routers, kinds and phases of `statistics` that `request` asks for. INVALID_ARGUMENT (a
-// FieldViolation) for one that does not exist.
-StatusOr<v1::GetExpertStatsResponse> SelectExpertStats(
-    const ExpertStatistics& statistics, const v1::GetExpertStatsRequest& request
-);
 
 }  // namespace switchyard

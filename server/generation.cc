@@ -20,24 +20,6 @@ uint64_t DrawSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
-const char* NameOf(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kScored:
-      return "scored";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kDeadline:
-      return "deadline";
-    case FinishReason::kError:
-      break;
-  }
-  return "error";
-}
-
 // Before anything is spent on a request that is refused in the end: under overload most are.
 Status CheckRoom(ServingState& state, const Engine& engine) {
   const Status requests =
@@ -140,7 +122,8 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
       .prompt_top_logprobs = valid.prompt_top_logprobs,
       .wake_when = call.wake_when,
       .max_bytes = size_remedy_ != nullptr ? state_.options().max_answer_bytes
-                                           : state_.options().outbox_bytes};
+                                           : state_.options().outbox_bytes,
+      .metrics = &state_.request_metrics()};
   stream_ = std::make_shared<TokenStream>(
       model_.tokenizer.get(), std::move(options), std::move(call.wake)
   );

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
 #include "base/status.h"
+#include "server/expert_metrics.h"
 #include "server/stop_signals.h"
 
 namespace switchyard {
@@ -61,6 +63,12 @@ int LoadAndServe(
     LogFailure("load_failed", model.status());
     return EXIT_FAILURE;
   }
+  if (const Status status =
+          CheckExpertSeries((*model)->info, options.server.serving.expert_metrics);
+      !status.ok()) {
+    LogFailure("load_failed", status);
+    return EXIT_FAILURE;
+  }
   is_loaded = true;
   const v1::GetModelInfoResponse info = (*model)->info;
   server.SetReady(*std::move(model));
@@ -85,6 +93,9 @@ int RunServer(const ServeOptions& options) {
     return EXIT_FAILURE;
   }
   LogInfo("event=listening address={} port={}", options.server.listen_address, (*server)->port());
+  if (const std::optional<int> port = (*server)->http_port()) {
+    LogInfo("event=http_listening address={} port={}", options.server.http.listen_address, *port);
+  }
   return LoadAndServe(options, blocked_signals, **server);
 }
 

@@ -6,9 +6,11 @@
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
+#include "server/listen_address.h"
 
 namespace switchyard {
 namespace {
@@ -16,26 +18,13 @@ namespace {
 // How long the last answers may take to reach their clients after the engine has stopped.
 constexpr std::chrono::milliseconds kLastWritesTime{1000};
 
+// How often expert counts are copied for sliding windows.
+constexpr std::chrono::milliseconds kSamplePause{1000};
+
 // gRPC takes an address without a port for one with port 443, which nobody means.
 Status CheckAddress(const std::string& address) {
-  if (address.rfind("unix:", 0) == 0 && address.size() > 5) {
-    return OkStatus();
-  }
-  const size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
-  const bool is_number =
-      !port.empty() && port.size() <= 5 && std::all_of(port.begin(), port.end(), [](char letter) {
-        return letter >= '0' && letter <= '9';
-      });
-  if (colon == 0 || !is_number || std::stoi(port) > 65535) {
-    return InvalidArgument(
-        "listen address is \"",
-        address,
-        "\"; give HOST:PORT with a port in 0..65535, such as ",
-        "0.0.0.0:50051, or unix:PATH"
-    );
-  }
-  return OkStatus();
+  const bool is_unix = address.rfind("unix:", 0) == 0 && address.size() > 5;
+  return is_unix ? OkStatus() : ParseHostAndPort(address).status();
 }
 
 void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
@@ -115,13 +104,17 @@ Status Server::Start(const ServerOptions& options) {
   }
   // gRPC's health service begins with SERVING for the empty name.
   UpdateHealth();
+  if (!options.http.listen_address.empty()) {
+    ASSIGN_OR_RETURN(http_server_, HttpServer::Listen(options.http, state_));
+  }
   ticks_.emplace(TickPause(options.serving), [this] { Tick(); });
+  samples_.emplace(kSamplePause, [this] { SampleExperts(); });
   return OkStatus();
 }
 
 void Server::UpdateHealth() {
   const MutexLock lock(health_mutex_);
-  const bool serving = state_.ModelOrNull() != nullptr && !state_.IsDraining() && !engine_hangs_;
+  const bool serving = state_.IsServing();
   if (told_serving_ == serving) {
     return;
   }
@@ -130,6 +123,16 @@ void Server::UpdateHealth() {
   for (const char* name :
        {"", v1::InferenceService::service_full_name(), v1::ExpertService::service_full_name()}) {
     health->SetServingStatus(name, serving);
+  }
+}
+
+void Server::SampleExperts() {
+  LoadedModel* const model = state_.ModelOrNull();
+  if (model == nullptr) {
+    return;
+  }
+  if (const Status status = state_.experts().Sample(*model->engine); !status.ok()) {
+    LogDebug("event=expert_sample_missing reason=\"{}\"", MessageOf(status));
   }
 }
 
@@ -152,17 +155,17 @@ void Server::WatchEngine() {
   const EngineLoad load = model->engine->Load();
   const MutexLock lock(health_mutex_);
   const bool hangs = watchdog_.IsHanging(load, state_.options().now());
-  if (hangs && !engine_hangs_) {
+  if (hangs && !state_.EngineHangs()) {
     LogError(
         "event=engine_hangs step_timeout_seconds={:.3f} running={} waiting={}",
         std::chrono::duration<double>(state_.options().step_timeout).count(),
         load.running_requests,
         load.waiting_requests
     );
-  } else if (!hangs && engine_hangs_) {
+  } else if (!hangs && state_.EngineHangs()) {
     LogInfo("event=engine_moves_again");
   }
-  engine_hangs_ = hangs;
+  state_.SetEngineHealth(hangs, watchdog_.well_at());
 }
 
 void Server::Shutdown(std::chrono::milliseconds drain) {

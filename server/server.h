@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "server/engine_watchdog.h"
 #include "server/expert_service.h"
+#include "server/http_server.h"
 #include "server/inference_service.h"
 #include "server/loaded_model.h"
 #include "server/periodic_thread.h"
@@ -29,6 +30,7 @@ struct ServerOptions {
   // Clients may ping this often, also while nothing is sent; more often cuts their connection.
   // gRPC's own clients ping once a second at most.
   std::chrono::milliseconds min_ping_interval{500};
+  HttpOptions http;
   ServingOptions serving;
 };
 
@@ -60,6 +62,10 @@ class Server {
 
   // 0 for a unix socket.
   int port() const { return port_; }
+  // Absent without HTTP.
+  std::optional<int> http_port() const {
+    return http_server_ ? std::optional<int>(http_server_->port()) : std::nullopt;
+  }
 
  private:
   explicit Server(const ServerOptions& options);
@@ -69,6 +75,7 @@ class Server {
   // no end in sight.
   void UpdateHealth();
   void WatchEngine();
+  void SampleExperts();
 
   // Before what uses it, so that it goes last.
   ServingState state_;
@@ -80,10 +87,12 @@ class Server {
 
   Mutex health_mutex_;
   EngineWatchdog watchdog_ ABSL_GUARDED_BY(health_mutex_);
-  bool engine_hangs_ ABSL_GUARDED_BY(health_mutex_) = false;
   std::optional<bool> told_serving_ ABSL_GUARDED_BY(health_mutex_);  // absent: nothing yet
 
-  std::optional<PeriodicThread> ticks_;  // last, so that it ends before what it uses goes
+  std::unique_ptr<HttpServer> http_server_;  // null without HTTP
+  // Last, so that they end before what they use goes.
+  std::optional<PeriodicThread> ticks_;
+  std::optional<PeriodicThread> samples_;
 };
 
 }  // namespace switchyard

@@ -8,6 +8,14 @@
 
 namespace switchyard {
 
+// What /metrics says of experts: nothing, each router, or each expert.
+enum class ExpertMetricsLevel : uint8_t { kOff, kSummary, kFull };
+
+struct ExpertMetricsOptions {
+  ExpertMetricsLevel level = ExpertMetricsLevel::kSummary;
+  int64_t max_series = 10'000;  // a model that makes more is not served; 0: any number
+};
+
 // How much the server takes on, and how long it waits for those on either side of it.
 struct ServingOptions {
   int32_t max_streams = 1024;             // Generate, GenerateOnce and Score calls
@@ -16,6 +24,7 @@ struct ServingOptions {
   int64_t outbox_bytes = 3 << 20;                   // that one stream holds for its client
   int64_t max_answer_bytes = 64 << 20;              // of what is only sent whole
   std::chrono::milliseconds step_timeout{60'000};   // of the engine; 0: no watchdog
+  ExpertMetricsOptions expert_metrics = {};
   std::function<Clock::time_point()> now = Clock::now;
 };
 

@@ -10,6 +10,8 @@ namespace switchyard {
 ServingState::ServingState(const ServingOptions& options)
     : options_(options),
       prompts_(options.max_queued_tokens, options.now),
+      engine_well_at_(options.now()),
+      experts_(options.now),
       streams_(options.max_streams) {}
 
 Status ServingState::Full(RefusalReason reason, const Status& status) {
@@ -41,6 +43,15 @@ void ServingState::SetModel(std::unique_ptr<LoadedModel> model) {
   const MutexLock lock(mutex_);
   CHECK(model_ == nullptr) << "a server serves one model";
   model_ = std::move(model);
+}
+
+void ServingState::SetEngineHealth(bool hangs, Clock::time_point well_at) {
+  engine_hangs_ = hangs;
+  engine_well_at_ = well_at;
+}
+
+Clock::duration ServingState::EngineQuietFor() const {
+  return options_.now() - engine_well_at_.load();
 }
 
 void ServingState::StartDraining() {

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "server/expert_monitor.h"
 #include "server/loaded_model.h"
 #include "server/open_streams.h"
 #include "server/prompt_queue.h"
+#include "server/request_metrics.h"
 #include "server/request_registry.h"
 #include "server/request_validation.h"
 #include "server/serial_thread.h"
@@ -38,6 +41,13 @@ class ServingState {
   // Null while loading.
   LoadedModel* ModelOrNull() const;
 
+  // What the watchdog last saw: whether the engine hangs, and when it last was well.
+  void SetEngineHealth(bool hangs, Clock::time_point well_at);
+  bool EngineHangs() const { return engine_hangs_; }
+  Clock::duration EngineQuietFor() const;
+  // Whether there is a model, an engine that moves and no end in sight.
+  bool IsServing() const { return ModelOrNull() != nullptr && !IsDraining() && !engine_hangs_; }
+
   // What a generation that finds no room is refused with: counted, and with the time after which it
   // may come again.
   Status Full(RefusalReason reason, const Status& status);
@@ -48,6 +58,8 @@ class ServingState {
   OpenStreams& streams() { return streams_; }
   PromptQueue& prompts() { return prompts_; }
   ServingCounters& counters() { return counters_; }
+  RequestMetrics& request_metrics() { return request_metrics_; }
+  ExpertMonitor& experts() { return experts_; }
   // Starts gRPC writes for streams that have something to send, so that the engine's thread never
   // touches gRPC.
   SerialThread& pump() { return pump_; }
@@ -57,10 +69,14 @@ class ServingState {
  private:
   const ServingOptions options_;
   ServingCounters counters_;
-  PromptQueue prompts_;  // before the model, whose engine holds places in it
+  RequestMetrics request_metrics_;  // before the model, whose engine tells it of tokens
+  PromptQueue prompts_;             // before the model, whose engine holds places in it
   mutable Mutex mutex_;
   std::unique_ptr<LoadedModel> model_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> engine_hangs_ = false;
+  std::atomic<Clock::time_point> engine_well_at_;
+  ExpertMonitor experts_;
   RequestRegistry requests_;
   OpenStreams streams_;
   // Last, so that their threads end before what they use goes.

@@ -61,6 +61,9 @@ void TokenStream::OnPromptToken(const TokenEvent& event) {
 }
 
 Verdict TokenStream::OnToken(const TokenEvent& event) {
+  if (options_.metrics != nullptr) {
+    options_.metrics->OnToken(event);
+  }
   bool needs_wake = false;
   bool stops = false;
   {
@@ -104,6 +107,9 @@ void TokenStream::OnFinished(const FinishEvent& event) {
     if (is_over_) {
       place_.Release();
       KeepBest();
+    }
+    if (is_over_ && options_.metrics != nullptr) {
+      options_.metrics->OnRequestEnded(event);
     }
     needs_wake = NeedsWake();
   }

@@ -12,6 +12,7 @@
 #include "engine/token_sink.h"
 #include "server/completion_text.h"
 #include "server/prompt_queue.h"
+#include "server/request_metrics.h"
 #include "switchyard/v1/inference.pb.h"
 #include "text/tokenizer.h"
 
@@ -32,6 +33,7 @@ struct TokenStreamOptions {
   // How many bytes may wait to be taken, about as they are on the wire: the token that makes them
   // more is the last.
   int64_t max_bytes = INT64_MAX;
+  RequestMetrics* metrics = nullptr;  // told of tokens and of the end; may be null
 };
 
 // One request's results on their way from the engine to the client. The engine puts tokens in and

@@ -173,6 +173,24 @@ StatusOr<v1::GetExpertStatsResponse> Client::GetExpertStats(const v1::GetExpertS
   return response;
 }
 
+Status Client::StreamExpertStats(
+    const v1::StreamExpertStatsRequest& request, const ExpertStatsCallback& on_stats
+) const {
+  grpc::ClientContext context;
+  Prepare(context);
+  const auto reader = experts_->StreamExpertStats(&context, request);
+  v1::GetExpertStatsResponse stats;
+  bool cancelled = false;
+  while (reader->Read(&stats)) {
+    if (!cancelled && on_stats(stats) == StreamVerdict::kCancel) {
+      cancelled = true;
+      context.TryCancel();
+    }
+  }
+  const Status status = FromGrpc(reader->Finish());
+  return cancelled ? OkStatus() : status;
+}
+
 StatusOr<ServingStatus> Client::CheckHealth(const std::string& service) const {
   // HealthCheckRequest and HealthCheckResponse have one field each, a string and an enum, both
   // number 1: on the wire they are these well-known wrappers. A health.proto of our own, linked

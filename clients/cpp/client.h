@@ -65,6 +65,13 @@ class Client {
   StatusOr<std::string> Detokenize(const std::vector<int32_t>& token_ids) const;
   StatusOr<v1::GetModelInfoResponse> GetModelInfo() const;
   StatusOr<v1::GetLoadResponse> GetLoad() const;
+  using ExpertStatsCallback = std::function<StreamVerdict(const v1::GetExpertStatsResponse& stats)>;
+
+  // Calls `on_stats` from the calling thread at each interval, until it says kCancel (then OK) or
+  // the server ends the stream.
+  Status StreamExpertStats(
+      const v1::StreamExpertStatsRequest& request, const ExpertStatsCallback& on_stats
+  ) const;
   StatusOr<v1::GetExpertStatsResponse> GetExpertStats(const v1::GetExpertStatsRequest& request
   ) const;
 

@@ -3,38 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/expert_report.h"
 #include "tests/server/running_server.h"
+#include "tests/server/two_routers.h"
 
 namespace switchyard {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Layer 0: one MoA router, 2 experts, top 1. Layer 1: a value router of 2 heads with 2 experts
-// each, top 1. Phases in the order prefill, decode, recompute, warm-up.
-ExpertStatistics TwoRouters() {
-  ExpertStatistics statistics;
-  statistics.uptime_seconds = 12;
-  statistics.routers.push_back(
-      {.layer = 0,
-       .kind = RouterKind::kAttention,
-       .heads = 1,
-       .experts = 2,
-       .top_k = 1,
-       .tokens = {3, 4, 10, 20, 0, 0, 1, 1},
-       .gate_sum = {1.5, 2, 5, 10, 0, 0, 0.5, 0.5}}
-  );
-  statistics.routers.push_back(
-      {.layer = 1,
-       .kind = RouterKind::kAttentionValue,
-       .heads = 2,
-       .experts = 2,
-       .top_k = 1,
-       .tokens = {7, 0, 2, 5, 30, 0, 10, 20, 0, 0, 0, 0, 2, 0, 0, 2},
-       .gate_sum = std::vector<double>(16, 0.25)}
-  );
-  return statistics;
-}
 
 TEST(SelectExpertStats, CountsPrefillAndDecodeOfAllRoutersByDefault) {
   const auto response = SelectExpertStats(TwoRouters(), {});
@@ -127,6 +103,126 @@ TEST(ExpertService, IsUnavailableWhileTheModelLoads) {
   const grpc::Status status = server.experts().GetExpertStats(&context, {}, &response);
 
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Head 0 of layer 1 had 37 and 0 tokens, head 1 had 12 and 25.
+TEST(SelectExpertStats, AddsTheFiguresOfEachHeadAndOfTheLayer) {
+  const auto response = SelectExpertStats(TwoRouters(), {});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  const v1::RouterStats& value = response->routers(1);
+  EXPECT_EQ(value.stats(0).utilization(), 2);
+  EXPECT_EQ(value.stats(1).utilization(), 0);
+  EXPECT_TRUE(value.stats(1).has_utilization());
+  EXPECT_DOUBLE_EQ(value.stats(3).utilization(), 50.0 / 37);
+  ASSERT_EQ(value.head_figures_size(), 2);
+  EXPECT_EQ(value.head_figures(0).figures().effective_experts(), 1);
+  EXPECT_EQ(value.head_figures(0).figures().dead_share(), 0.5);
+  EXPECT_EQ(value.figures().dead_share(), 0.25);
+  EXPECT_EQ(value.figures().max_over_mean(), 2);
+  EXPECT_EQ(response->routers(0).head_figures_size(), 0);
+}
+
+TEST(SelectExpertStats, HasNoFiguresWithoutWork) {
+  v1::GetExpertStatsRequest request;
+  request.add_phases(v1::PHASE_RECOMPUTE);
+
+  const auto response = SelectExpertStats(TwoRouters(), request);
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_FALSE(response->routers(0).has_figures());
+  EXPECT_FALSE(response->routers(0).stats(0).has_utilization());
+}
+
+TEST(ExpertService, CountsAWindowFromItsReset) {
+  RunningServer server;
+  FakeEngine& engine = server.SetReady({'x'});
+  engine.SetStatistics(TwoRouters());
+  grpc::ClientContext reset_context;
+  v1::ResetExpertWindowResponse reset;
+  ASSERT_TRUE(server.experts().ResetExpertWindow(&reset_context, {}, &reset).ok());
+  ExpertStatistics later = TwoRouters();
+  later.uptime_seconds = 15;
+  later.routers[0].tokens[0] += 6;
+  engine.SetStatistics(later);
+
+  v1::GetExpertStatsRequest request;
+  request.set_window(v1::WINDOW_SINCE_RESET);
+  grpc::ClientContext context;
+  v1::GetExpertStatsResponse response;
+  ASSERT_TRUE(server.experts().GetExpertStats(&context, request, &response).ok());
+
+  EXPECT_EQ(response.window(), v1::WINDOW_SINCE_RESET);
+  EXPECT_EQ(response.window_seconds(), 3);
+  EXPECT_EQ(response.routers(0).stats(0).tokens(), 6);
+  EXPECT_EQ(response.routers(0).stats(1).tokens(), 0);
+}
+
+TEST(ExpertService, RefusesAWindowThatThereIsNot) {
+  RunningServer server;
+  server.SetReady({'x'});
+  v1::GetExpertStatsRequest request;
+  request.set_window(static_cast<v1::Window>(9));
+  grpc::ClientContext context;
+  v1::GetExpertStatsResponse response;
+
+  const grpc::Status status = server.experts().GetExpertStats(&context, request, &response);
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("window is 9, which is no window"));
+}
+
+class ExpertStream : public ::testing::Test {
+ protected:
+  ExpertStream() { server_.SetReady({'x'}).SetStatistics(TwoRouters()); }
+
+  std::unique_ptr<grpc::ClientReader<v1::GetExpertStatsResponse>> Open(int32_t interval_ms) {
+    v1::StreamExpertStatsRequest request;
+    request.set_interval_ms(interval_ms);
+    request.mutable_stats()->add_kinds("attn");
+    return server_.experts().StreamExpertStats(&context_, request);
+  }
+
+  RunningServer server_;
+  grpc::ClientContext context_;
+};
+
+TEST_F(ExpertStream, AnswersAgainAndAgainUntilTheClientCancels) {
+  const auto reader = Open(100);
+  v1::GetExpertStatsResponse response;
+
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(reader->Read(&response));
+    EXPECT_EQ(response.model(), "fake");
+    EXPECT_EQ(response.routers_size(), 1);
+  }
+  context_.TryCancel();
+  while (reader->Read(&response)) {
+  }
+
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ExpertStream, RefusesAnIntervalOutOfRange) {
+  const auto reader = Open(99);
+  v1::GetExpertStatsResponse response;
+
+  EXPECT_FALSE(reader->Read(&response));
+
+  const grpc::Status status = reader->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("interval_ms is 99; it must be in [100, 60000]"));
+}
+
+TEST_F(ExpertStream, EndsWithTheServer) {
+  const auto reader = Open(60'000);
+  v1::GetExpertStatsResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+
+  server_.server().Shutdown(std::chrono::milliseconds(0));
+
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_FALSE(reader->Finish().ok());
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "tests/server/two_routers.h"
+
+namespace switchyard {
+
+ExpertStatistics TwoRouters() {
+  ExpertStatistics statistics;
+  statistics.uptime_seconds = 12;
+  statistics.routers.push_back(
+      {.layer = 0,
+       .kind = RouterKind::kAttention,
+       .heads = 1,
+       .experts = 2,
+       .top_k = 1,
+       .tokens = {3, 4, 10, 20, 0, 0, 1, 1},
+       .gate_sum = {1.5, 2, 5, 10, 0, 0, 0.5, 0.5}}
+  );
+  statistics.routers.push_back(
+      {.layer = 1,
+       .kind = RouterKind::kAttentionValue,
+       .heads = 2,
+       .experts = 2,
+       .top_k = 1,
+       .tokens = {7, 0, 2, 5, 30, 0, 10, 20, 0, 0, 0, 0, 2, 0, 0, 2},
+       .gate_sum = std::vector<double>(16, 0.25)}
+  );
+  return statistics;
+}
+
+}  // namespace switchyard
