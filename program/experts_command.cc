@@ -1,13 +1,17 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <iomanip>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "clients/cpp/client.h"
 #include "program/command.h"
+#include "program/expert_heat_map.h"
 #include "program/text_table.h"
 
 namespace switchyard {
@@ -18,6 +22,9 @@ struct ExpertsFlags {
   std::vector<std::string> kinds;
   bool attention_only = false;
   bool json = false;
+  bool watch = false;
+  std::string window = "life";
+  double interval_seconds = 1;
 };
 
 struct NamedPhase {
@@ -51,11 +58,12 @@ const char* MeaningOf(const std::string& kind) {
 
 // How many tokens passed the first router in each phase; every router of a model sees the same
 // tokens.
-StatusOr<std::vector<int64_t>> TokensByPhase(const Client& client) {
+StatusOr<std::vector<int64_t>> TokensByPhase(const Client& client, v1::Window window) {
   std::vector<int64_t> tokens;
   for (const NamedPhase& named : kNamedPhases) {
     v1::GetExpertStatsRequest request;
     request.add_phases(named.phase);
+    request.set_window(window);
     request.add_layers(0);
     ASSIGN_OR_RETURN(const v1::GetExpertStatsResponse stats, client.GetExpertStats(request));
     tokens.push_back(stats.routers().empty() ? 0 : stats.routers(0).tokens_routed());
@@ -104,7 +112,7 @@ std::string TableOf(const v1::GetExpertStatsResponse& response, const std::strin
 
 void PrintTables(const v1::GetExpertStatsResponse& response, const std::vector<int64_t>& by_phase) {
   std::cout << "model " << response.model() << ", counting for " << std::fixed
-            << std::setprecision(1) << response.uptime_seconds() << " s. Tokens routed:";
+            << std::setprecision(1) << response.window_seconds() << " s. Tokens routed:";
   for (size_t i = 0; i < kNamedPhases.size(); ++i) {
     std::cout << (i == 0 ? " " : ", ") << by_phase[i] << " " << kNamedPhases[i].name;
   }
@@ -151,21 +159,56 @@ void PrintJson(const v1::GetExpertStatsResponse& response, const std::vector<int
   std::cout << report.dump(1) << std::endl;
 }
 
+void KeepAttention(v1::GetExpertStatsResponse& response) {
+  auto& routers = *response.mutable_routers();
+  const auto is_feed_forward = [](const v1::RouterStats& router) { return router.kind() == "ffn"; };
+  routers.erase(std::remove_if(routers.begin(), routers.end(), is_feed_forward), routers.end());
+}
+
+const std::map<std::string, v1::Window> kWindows = {
+    {"life", v1::WINDOW_LIFE},
+    {"10s", v1::WINDOW_10_SECONDS},
+    {"1m", v1::WINDOW_1_MINUTE},
+    {"10m", v1::WINDOW_10_MINUTES},
+    {"reset", v1::WINDOW_SINCE_RESET}};
+
+// Until the reader goes away or the server stops. On a terminal each map takes the place of the
+// one before.
+Status WatchExperts(
+    const Client& client, const ExpertsFlags& flags, const v1::GetExpertStatsRequest& stats
+) {
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  v1::StreamExpertStatsRequest request;
+  *request.mutable_stats() = stats;
+  request.set_interval_ms(static_cast<int32_t>(1000 * flags.interval_seconds));
+  return client.StreamExpertStats(request, [&](v1::GetExpertStatsResponse response) {
+    if (flags.attention_only) {
+      KeepAttention(response);
+    }
+    std::cout << (is_terminal ? "\033[H\033[2J" : "") << "model " << response.model() << ", "
+              << std::fixed << std::setprecision(1) << response.window_seconds() << " s ("
+              << flags.window << ")\n\n"
+              << ExpertHeatMap(response, is_terminal ? HeatMapStyle::kColor : HeatMapStyle::kPlain)
+              << std::flush;
+    return std::cout.good() ? StreamVerdict::kContinue : StreamVerdict::kCancel;
+  });
+}
+
 Status ShowExperts(const ExpertsFlags& flags) {
   const Client client(flags.server);
   v1::GetExpertStatsRequest request;
+  request.set_window(kWindows.at(flags.window));
   for (const std::string& kind : flags.kinds) {
     request.add_kinds(kind);
   }
+  if (flags.watch) {
+    return WatchExperts(client, flags, request);
+  }
   ASSIGN_OR_RETURN(v1::GetExpertStatsResponse response, client.GetExpertStats(request));
   if (flags.attention_only) {
-    auto& routers = *response.mutable_routers();
-    const auto is_feed_forward = [](const v1::RouterStats& router) {
-      return router.kind() == "ffn";
-    };
-    routers.erase(std::remove_if(routers.begin(), routers.end(), is_feed_forward), routers.end());
+    KeepAttention(response);
   }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> by_phase, TokensByPhase(client));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> by_phase, TokensByPhase(client, request.window()));
   if (flags.json) {
     PrintJson(response, by_phase);
   } else {
@@ -188,6 +231,14 @@ void AddExpertsCommand(CLI::App& app, RunCommand& run) {
       ->check(CLI::IsMember({"attn", "attn_q", "attn_k", "attn_v", "attn_o", "ffn"}))
       ->allow_extra_args(false);
   command->add_flag("--attention", flags->attention_only, "Leave out the feed-forward experts");
+  command->add_flag("--watch", flags->watch, "Show a heat map and keep it fresh until Ctrl-C");
+  command->add_option("--window", flags->window, "What time the counts are of")
+      ->check(CLI::IsMember({"life", "10s", "1m", "10m", "reset"}))
+      ->capture_default_str();
+  command->add_option("--interval", flags->interval_seconds, "Between two maps of --watch")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 60.0))
+      ->capture_default_str();
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, &run] { run = [flags] { return ShowExperts(*flags); }; });
 }

@@ -11,6 +11,7 @@ struct ServeFlags {
   ModelFlags model;
   std::string name;
   std::string listen_address = "0.0.0.0:50051";
+  std::string http_address;
   ServeLimitFlags limits;
   int32_t default_max_tokens = LoadOptions().default_max_tokens;
   int32_t drain_timeout_seconds = 15;
@@ -22,6 +23,7 @@ Status Serve(const ServeFlags& flags) {
   ServeOptions options;
   options.model_folder = flags.model.folder;
   options.server.listen_address = flags.listen_address;
+  options.server.http.listen_address = flags.http_address;
   options.load.name = flags.name;
   options.load.backend =
       BackendOptions{.device = flags.model.device, .threads = flags.model.threads};
@@ -63,6 +65,14 @@ void AddServeCommand(CLI::App& app, RunCommand& run) {
       )
       ->type_name("ADDRESS")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--http",
+          flags->http_address,
+          "HOST:PORT of the dashboard, /metrics, /healthz, /readyz and /v1/experts; none when "
+          "absent"
+      )
+      ->type_name("ADDRESS");
   AddComputeFlags(*command, flags->model);
   AddLimitFlags(*command, flags->limits);
   command

@@ -153,6 +153,32 @@ void AddServerFlags(CLI::App& command, ServeLimitFlags& flags) {
       ->capture_default_str();
 }
 
+void AddMetricFlags(CLI::App& command, ServeLimitFlags& flags) {
+  command
+      .add_option(
+          "--expert-metrics",
+          flags.expert_metrics,
+          "Series of /metrics about experts: none, of each router, or of each expert too"
+      )
+      ->check(CLI::IsMember({"off", "summary", "full"}))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-expert-series",
+          flags.serving.expert_metrics.max_series,
+          "Do not serve a model that makes more such series; 0: any number"
+      )
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->capture_default_str();
+}
+
+ExpertMetricsLevel LevelOf(const std::string& name) {
+  if (name == "off") {
+    return ExpertMetricsLevel::kOff;
+  }
+  return name == "full" ? ExpertMetricsLevel::kFull : ExpertMetricsLevel::kSummary;
+}
+
 void AddRequestFlags(CLI::App& command, RequestLimits& limits) {
   constexpr int32_t kAny = 1 << 30;
   command
@@ -205,6 +231,7 @@ void AddRequestFlags(CLI::App& command, RequestLimits& limits) {
 void AddLimitFlags(CLI::App& command, ServeLimitFlags& flags) {
   AddEngineFlags(command, flags);
   AddServerFlags(command, flags);
+  AddMetricFlags(command, flags);
   AddRequestFlags(command, flags.request);
 }
 
@@ -220,6 +247,7 @@ void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
   options.load.limits = flags.request;
   options.server.max_receive_message_bytes = flags.max_message_bytes;
   options.server.serving = flags.serving;
+  options.server.serving.expert_metrics.level = LevelOf(flags.expert_metrics);
   options.server.serving.stall_timeout = std::chrono::seconds(flags.stall_timeout_seconds);
   options.server.serving.step_timeout = std::chrono::seconds(flags.step_timeout_seconds);
 }

@@ -17,6 +17,7 @@ struct ServeLimitFlags {
   int32_t priority_ageing_seconds = 10;
   RequestLimits request;
   ServingOptions serving;
+  std::string expert_metrics = "summary";
   int32_t max_message_bytes = ServerOptions().max_receive_message_bytes;
   int32_t stall_timeout_seconds = 30;
   int32_t step_timeout_seconds = 60;

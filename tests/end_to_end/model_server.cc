@@ -57,6 +57,8 @@ std::vector<std::string> ModelNames() {
 ModelServer::ModelServer(const std::string& name, const ModelServerOptions& model_options) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
+  options.http.listen_address = "127.0.0.1:0";
+  options.serving.expert_metrics.level = ExpertMetricsLevel::kFull;
   StatusOr<std::unique_ptr<Server>> server = Server::Listen(options);
   CHECK(server.ok()) << server.status();
   server_ = *std::move(server);

@@ -24,7 +24,8 @@ struct ModelServerOptions {
       .limits = {.max_step_tokens = 24, .block_tokens = 8}, .kv_cache_bytes = int64_t{32} << 20};
 };
 
-// The real server with a real model in this process, on a free loopback port.
+// The real server with a real model in this process, on free loopback ports; its metrics tell of
+// every expert.
 class ModelServer {
  public:
   // `name` is one of ModelNames().
@@ -33,6 +34,7 @@ class ModelServer {
   v1::InferenceService::Stub& inference() { return *inference_; }
   v1::ExpertService::Stub& experts() { return *experts_; }
   const v1::GetModelInfoResponse& info() const { return info_; }
+  int http_port() const { return *server_->http_port(); }
   // The engine, to look at its load.
   const Engine& engine() const { return *engine_; }
 

@@ -42,6 +42,14 @@ class ServerProcess:
                 self._listening.set()
         self._listening.set()
 
+    def http_port(self):
+        """The port of --http; the log tells it before the model is loaded."""
+        for line in self.log:
+            found = re.search(r"event=http_listening .*port=(\d+)", line)
+            if found:
+                return int(found.group(1))
+        raise RuntimeError("the server did not say that it listens for HTTP:\n" + "".join(self.log))
+
     def stop(self):
         """Asks it to stop and returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
