@@ -34,7 +34,7 @@ bench:
 	@build/release/tests/benchmarks/decode_bench
 
 format:
-	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
+	@git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 -i
 
 clean:
 	@rm -rf build

@@ -9,11 +9,16 @@
 namespace switchyard {
 
 struct BackendOptions {
-  std::string device = "auto";  // auto, cpu, reference
-  int threads = 0;              // 0: one for each core this process may run on
+  // cpu, reference, cuda (the first device), cuda:N; auto: cuda where there is one, else cpu
+  std::string device = "auto";
+  int threads = 0;  // 0: one for each core this process may run on
 };
 
-// INVALID_ARGUMENT for an unknown device or a number of threads out of 0..1024.
+// Whether MakeOps knows the name. The device itself may still not exist.
+bool IsDeviceName(const std::string& device);
+
+// INVALID_ARGUMENT for an unknown device or a number of threads out of 0..1024; UNAVAILABLE for a
+// CUDA device that this machine or this program has not. `auto` logs why it took the cpu.
 StatusOr<std::unique_ptr<Ops>> MakeOps(const BackendOptions& options);
 
 }  // namespace switchyard

@@ -6,7 +6,29 @@
 namespace switchyard {
 namespace {
 
-void CheckShapes(const PagedAttentionArgs& args, TensorView out) {
+void CheckOffsets(const PagedAttentionArgs& args) {
+  const int64_t sequences = args.block_tables.dim(0);
+  const int32_t* offsets = args.query_offsets.i32();
+  CHECK(offsets[0] == 0 && offsets[sequences] == args.query.dim(0))
+      << "query offsets run from " << offsets[0] << " to " << offsets[sequences] << "; query "
+      << args.query.ToString();
+}
+
+void CheckSequence(const PagedAttentionArgs& args, int64_t sequence) {
+  const int64_t begin = args.query_offsets.i32()[sequence];
+  const int64_t end = args.query_offsets.i32()[sequence + 1];
+  const int64_t kv_length = args.kv_lengths.i32()[sequence];
+  const int64_t room = args.block_tables.dim(1) * args.key_cache.dim(1);
+  CHECK(begin <= end && end - begin <= kv_length && kv_length <= room)
+      << "sequence " << sequence << " has tokens " << begin << " to " << end << " and kv length "
+      << kv_length << "; its blocks hold " << room;
+  CHECK(args.weighting != Weighting::kTransformerXl || kv_length <= args.distance_keys.dim(0))
+      << "kv length " << kv_length << "; distance keys " << args.distance_keys.ToString();
+}
+
+}  // namespace
+
+void CheckPagedAttentionShapes(const PagedAttentionArgs& args, TensorView out) {
   const TensorView& query = args.query;
   const TensorView& keys = args.key_cache;
   const TensorView& values = args.value_cache;
@@ -29,28 +51,11 @@ void CheckShapes(const PagedAttentionArgs& args, TensorView out) {
         "distance_keys", distance_keys, DType::kF32, {distance_keys.dim(0), heads, query.dim(3)}
     );
   }
-  const int32_t* offsets = args.query_offsets.i32();
-  CHECK(offsets[0] == 0 && offsets[sequences] == query.dim(0))
-      << "query offsets run from " << offsets[0] << " to " << offsets[sequences] << "; query "
-      << query.ToString();
 }
-
-void CheckSequence(const PagedAttentionArgs& args, int64_t sequence) {
-  const int64_t begin = args.query_offsets.i32()[sequence];
-  const int64_t end = args.query_offsets.i32()[sequence + 1];
-  const int64_t kv_length = args.kv_lengths.i32()[sequence];
-  const int64_t room = args.block_tables.dim(1) * args.key_cache.dim(1);
-  CHECK(begin <= end && end - begin <= kv_length && kv_length <= room)
-      << "sequence " << sequence << " has tokens " << begin << " to " << end << " and kv length "
-      << kv_length << "; its blocks hold " << room;
-  CHECK(args.weighting != Weighting::kTransformerXl || kv_length <= args.distance_keys.dim(0))
-      << "kv length " << kv_length << "; distance keys " << args.distance_keys.ToString();
-}
-
-}  // namespace
 
 void CheckPagedAttention(const PagedAttentionArgs& args, TensorView out) {
-  CheckShapes(args, out);
+  CheckPagedAttentionShapes(args, out);
+  CheckOffsets(args);
   for (int64_t sequence = 0; sequence < args.block_tables.dim(0); ++sequence) {
     CheckSequence(args, sequence);
   }

@@ -6,7 +6,12 @@ namespace switchyard {
 
 void AddComputeFlags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--device", flags.device, "What to compute on; reference is slow and exact")
-      ->check(CLI::IsMember({"auto", "cpu", "reference"}))
+      ->check(CLI::Validator(
+          [](const std::string& device) {
+            return IsDeviceName(device) ? std::string() : "\"" + device + "\" is no device";
+          },
+          "auto, cpu, cuda, cuda:N or reference"
+      ))
       ->capture_default_str();
   command
       .add_option(

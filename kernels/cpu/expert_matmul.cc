@@ -1,55 +1,13 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/check_shape.h"
+#include "kernels/check_expert_matmul.h"
 #include "kernels/cpu/cpu_ops.h"
 
 namespace switchyard {
 namespace {
 
 constexpr int64_t kFloatsPerSumTask = 16384;
-
-// How many assignments in a row share one row of the input or output.
-int64_t SpanOf(RowOf row_of, const TensorView& expert_ids) {
-  switch (row_of) {
-    case RowOf::kToken:
-      return expert_ids.dim(1) * expert_ids.dim(2);
-    case RowOf::kGroup:
-      return expert_ids.dim(2);
-    case RowOf::kAssignment:
-      return 1;
-  }
-  return 1;
-}
-
-void CheckArguments(const ExpertMatMulArgs& args, TensorView out) {
-  const Routing& routing = args.grouped.routing;
-  const TensorView& ids = routing.expert_ids;
-  CHECK(ids.rank() == 3 && ids.dim(1) >= 1 && ids.dim(2) >= 1) << "ids " << ids.ToString();
-  const int64_t assignments = ids.elements();
-  const int64_t experts = ids.dim(1) * routing.experts;
-  CheckRole("weight", args.weight, WeightRole::kExpertStack);
-  CHECK(args.weight.experts == experts)
-      << "the weight has " << args.weight.experts << " experts; the routing " << experts;
-  CheckElements("gates", routing.gates, DType::kF32, assignments);
-  CheckElements("order", args.grouped.order, DType::kI32, assignments);
-  CheckElements("offsets", args.grouped.offsets, DType::kI32, experts + 1);
-  const int64_t input_rows = assignments / SpanOf(args.input_rows, ids);
-  const int64_t output_rows = assignments / SpanOf(args.output_rows, ids);
-  CheckMatrix("input", args.input, input_rows, args.weight.in_features);
-  CheckMatrix("out", out, output_rows, args.weight.out_features);
-  CheckOptionalVector("bias", args.bias, args.weight.out_features);
-  if (args.expert_bias.exists()) {
-    CheckRole("expert_bias", args.expert_bias, WeightRole::kVectorStack);
-    CHECK(
-        args.expert_bias.experts == experts &&
-        args.expert_bias.out_features == args.weight.out_features
-    ) << "expert_bias is ["
-      << args.expert_bias.experts << ", " << args.expert_bias.out_features << "]";
-  }
-  CHECK(args.gated || args.output_rows == RowOf::kAssignment)
-      << "a sum over assignments without gates";
-}
 
 // Turns products into output rows. Where each assignment has a row of its own, the products lie in
 // `out` already.
@@ -131,7 +89,7 @@ void CpuOps::RunExpertProducts(const ExpertMatMulArgs& args, int64_t input_span,
 }
 
 void CpuOps::ExpertMatMul(const ExpertMatMulArgs& args, TensorView out) {
-  CheckArguments(args, out);
+  CheckExpertMatMul(args, out);
   const TensorView& ids = args.grouped.routing.expert_ids;
   const int64_t assignments = ids.elements();
   if (assignments == 0) {
@@ -140,7 +98,7 @@ void CpuOps::ExpertMatMul(const ExpertMatMulArgs& args, TensorView out) {
   const int64_t columns = args.weight.out_features;
   const bool in_place = args.output_rows == RowOf::kAssignment;
   float* products = in_place ? out.f32() : products_.For<float>(assignments * columns);
-  RunExpertProducts(args, SpanOf(args.input_rows, ids), products);
+  RunExpertProducts(args, AssignmentsOfOneRow(args.input_rows, ids), products);
 
   const bool all_used = args.grouped.offsets.i32()[args.weight.experts] == assignments;
   if (in_place && all_used && !args.gated && !args.bias.exists()) {
@@ -151,7 +109,7 @@ void CpuOps::ExpertMatMul(const ExpertMatMulArgs& args, TensorView out) {
       .bias = VectorOf(args.bias, 0),
       .products = products,
       .out = out.f32(),
-      .span = SpanOf(args.output_rows, ids),
+      .span = AssignmentsOfOneRow(args.output_rows, ids),
       .in_place = in_place,
   };
   const int64_t grain = std::max<int64_t>(kFloatsPerSumTask / (columns * sum.span), 1);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kernels/check_select_tokens.h"
 #include "kernels/check_shape.h"
 #include "kernels/random.h"
 #include "kernels/reference/reference_ops.h"
@@ -11,23 +12,6 @@ namespace switchyard {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-constexpr int32_t kNoToken = -1;
-
-void CheckRow(const SelectTokensRow& row, const SelectedTokens& out) {
-  CHECK(row.temperature >= 0 && std::isfinite(row.temperature))
-      << "temperature " << row.temperature;
-  CHECK(row.top_k >= 0) << "top_k " << row.top_k;
-  CHECK(row.top_p > 0 && row.top_p <= 1) << "top_p " << row.top_p;
-  CHECK(row.min_p >= 0 && row.min_p <= 1) << "min_p " << row.min_p;
-  CHECK(row.typical_p > 0 && row.typical_p <= 1) << "typical_p " << row.typical_p;
-  CHECK(row.repetition_penalty > 0 && std::isfinite(row.repetition_penalty))
-      << "repetition_penalty " << row.repetition_penalty;
-  CHECK(std::isfinite(row.presence_penalty) && std::isfinite(row.frequency_penalty))
-      << "presence_penalty " << row.presence_penalty << " frequency_penalty "
-      << row.frequency_penalty;
-  CHECK(row.top_logprobs >= 0 && row.top_logprobs <= out.max_top_logprobs)
-      << "top_logprobs " << row.top_logprobs << "; room for " << out.max_top_logprobs;
-}
 
 bool AllFinite(const float* logits, int64_t vocabulary) {
   return std::all_of(logits, logits + vocabulary, [](float logit) { return std::isfinite(logit); });
@@ -92,7 +76,7 @@ void ReferenceOps::SelectTokens(const SelectTokensArgs& args, const SelectedToke
   CheckMatrix("logits", args.logits, rows, vocabulary);
   for (int64_t r = 0; r < rows; ++r) {
     const SelectTokensRow& row = args.rows[r];
-    CheckRow(row, out);
+    CheckSelectTokensRow(row, out.max_top_logprobs);
     const float* raw = args.logits.f32() + r * vocabulary;
     out.ids[r] = kLogitsNotFinite;
     if (!AllFinite(raw, vocabulary)) {

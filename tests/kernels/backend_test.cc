@@ -16,11 +16,31 @@ TEST(MakeOps, MakesTheReferenceByName) {
   EXPECT_STREQ((*ops)->Name(), "reference");
 }
 
-TEST(MakeOps, TakesTheCpuBackendOnAuto) {
+TEST(MakeOps, TakesTheFirstDeviceOnAuto) {
   const StatusOr<std::unique_ptr<Ops>> ops = MakeOps({.device = "auto", .threads = 1});
 
   ASSERT_TRUE(ops.ok()) << ops.status();
-  EXPECT_STREQ((*ops)->Name(), "cpu");
+  EXPECT_STREQ((*ops)->Name(), "cuda");
+}
+
+TEST(MakeOps, TakesADeviceByItsNumber) {
+  EXPECT_STREQ((*MakeOps({.device = "cuda"}))->Name(), "cuda");
+  EXPECT_STREQ((*MakeOps({.device = "cuda:0"}))->Name(), "cuda");
+}
+
+TEST(MakeOps, SaysWhichDeviceIsNotThere) {
+  const Status status = MakeOps({.device = "cuda:97"}).status();
+
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(status), HasSubstr("97"));
+}
+
+TEST(MakeOps, RefusesANumberThatIsNone) {
+  for (const char* device :
+       {"cuda:", "cuda:x", "cuda:-1", "cuda:0x", "cuda0", "cuda:99999999999"}) {
+    EXPECT_EQ(MakeOps({.device = device}).status().code(), StatusCode::kInvalidArgument) << device;
+    EXPECT_FALSE(IsDeviceName(device)) << device;
+  }
 }
 
 TEST(MakeOps, NamesTheUnknownDeviceAndTheKnownOnes) {

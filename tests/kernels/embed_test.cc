@@ -62,7 +62,7 @@ TEST_P(EmbedTest, CountsTheBytesOfTheRowsItReads) {
 
 using EmbedDeathTest = EmbedTest;
 INSTANTIATE_TEST_SUITE_P(
-    Backends, EmbedDeathTest, testing::ValuesIn(BackendNames()), BackendTestName
+    Backends, EmbedDeathTest, testing::ValuesIn(HostBackendNames()), BackendTestName
 );
 
 TEST_P(EmbedDeathTest, RefusesATokenOutsideTheVocabulary) {

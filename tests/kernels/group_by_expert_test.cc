@@ -154,7 +154,7 @@ TEST_P(GroupByExpertTest, SumsGatesToTheSameTotalInAnyOrderOfTokens) {
 
 using GroupByExpertDeathTest = GroupByExpertTest;
 INSTANTIATE_TEST_SUITE_P(
-    Backends, GroupByExpertDeathTest, testing::ValuesIn(BackendNames()), BackendTestName
+    Backends, GroupByExpertDeathTest, testing::ValuesIn(HostBackendNames()), BackendTestName
 );
 
 TEST_P(GroupByExpertDeathTest, RefusesAnExpertOutsideTheGroup) {

@@ -10,6 +10,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class MemoryTest : public OpTest {};
@@ -44,6 +45,19 @@ TEST_P(MemoryTest, DownloadsWhatWasUploaded) {
   ops_->Download(view.data(), received.data(), view.bytes());
 
   EXPECT_EQ(received, sent);
+}
+
+TEST_P(MemoryTest, CopiesAPartWithinItsMemory) {
+  const TensorView from = memory_.Floats({4}, {1, 2, 3, 4});
+  const TensorView to = memory_.Floats({3}, {7, 8, 9});
+
+  ops_->Copy(from.f32() + 1, to.f32() + 1, 8);
+
+  EXPECT_THAT(memory_.ReadFloats(to), ElementsAre(7, 2, 3));
+}
+
+TEST_P(MemoryTest, SaysHowMuchCanBeAllocated) {
+  EXPECT_GT(ops_->AvailableBytes(), 0);
 }
 
 TEST_P(MemoryTest, FinishesWithoutAFault) {

@@ -8,20 +8,12 @@
 
 namespace switchyard {
 
-std::vector<std::string> BackendNames() {
-  return {"reference", "cpu"};
-}
-
-std::vector<std::string> FastBackendNames() {
-  return {"cpu"};
-}
-
 std::string BackendTestName(const testing::TestParamInfo<std::string>& info) {
   return info.param;
 }
 
-std::unique_ptr<Ops> MakeTestOps(const std::string& device, int threads) {
-  StatusOr<std::unique_ptr<Ops>> ops = MakeOps({.device = device, .threads = threads});
+std::unique_ptr<Ops> MakeTestOps(const std::string& backend, int threads) {
+  StatusOr<std::unique_ptr<Ops>> ops = MakeOps({.device = DeviceOf(backend), .threads = threads});
   CHECK(ops.ok()) << ops.status().ToString();
   return *std::move(ops);
 }

@@ -11,6 +11,7 @@
 #include "kernels/backend.h"
 #include "kernels/ops.h"
 #include "tests/support/ops_memory.h"
+#include "tests/support/test_devices.h"
 
 // Every test of a verb runs on every backend:
 //   class RopeTest : public OpTest {};
@@ -22,12 +23,9 @@ namespace switchyard {
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<std::string> BackendNames();
-// All but reference.
-std::vector<std::string> FastBackendNames();
 std::string BackendTestName(const testing::TestParamInfo<std::string>& info);
 
-std::unique_ptr<Ops> MakeTestOps(const std::string& device, int threads);
+std::unique_ptr<Ops> MakeTestOps(const std::string& backend, int threads);
 
 // The numbers of tokens, the dimensions and the weights that every comparison runs over.
 const std::vector<int64_t>& OddTokenCounts();

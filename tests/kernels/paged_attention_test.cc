@@ -209,7 +209,7 @@ TEST_P(PagedAttentionTest, GivesTheSameBitsForPrefillChunksAndDecode) {
 
 using PagedAttentionDeathTest = PagedAttentionTest;
 INSTANTIATE_TEST_SUITE_P(
-    Backends, PagedAttentionDeathTest, testing::ValuesIn(BackendNames()), BackendTestName
+    Backends, PagedAttentionDeathTest, testing::ValuesIn(HostBackendNames()), BackendTestName
 );
 
 TEST_P(PagedAttentionDeathTest, RefusesMoreTokensThanTheTableHolds) {

@@ -44,7 +44,7 @@ TEST_P(StoreKvTest, KeepsTheHeadsOfATokenTogether) {
 
 using StoreKvDeathTest = StoreKvTest;
 INSTANTIATE_TEST_SUITE_P(
-    Backends, StoreKvDeathTest, testing::ValuesIn(BackendNames()), BackendTestName
+    Backends, StoreKvDeathTest, testing::ValuesIn(HostBackendNames()), BackendTestName
 );
 
 TEST_P(StoreKvDeathTest, RefusesASlotBeyondTheCache) {
