@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -17,14 +18,18 @@ namespace {
 
 constexpr char kTinyJetMoe[] = "tiny_jetmoe";
 constexpr char kTinySwitchHead[] = "tiny_switchhead";
+constexpr std::string_view kOnCuda = "_on_" SWITCHYARD_TEST_CUDA;
 
 const std::filesystem::path kModels = std::filesystem::path(SWITCHYARD_SOURCE_DIR) / "models";
 
-StatusOr<std::unique_ptr<LoadedModel>> Load(
-    const std::string& name, const ModelServerOptions& server
-) {
+StatusOr<std::unique_ptr<LoadedModel>> Load(std::string name, const ModelServerOptions& server) {
   LoadOptions options;
   options.name = name;
+  options.backend.device = "cpu";
+  if (name.ends_with(kOnCuda)) {
+    options.backend.device = "cuda";
+    name.resize(name.size() - kOnCuda.size());
+  }
   options.backend.threads = server.threads;
   options.engine = server.engine;
   const TemporaryFolder folder;
@@ -49,6 +54,9 @@ std::vector<std::string> ModelNames() {
     if (std::filesystem::exists(entry.path() / "config.json", error)) {
       names.push_back(entry.path().filename().string());
     }
+  }
+  for (const char* tiny : {kTinyJetMoe, kTinySwitchHead}) {
+    names.push_back(Concat(tiny, kOnCuda));
   }
   std::sort(names.begin(), names.end());
   return names;

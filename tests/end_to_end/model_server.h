@@ -14,7 +14,7 @@
 namespace switchyard {
 
 // The models that the tests go through: those of models/ and a tiny random one of each family, by
-// name.
+// name; the tiny ones on the CUDA backend, too.
 std::vector<std::string> ModelNames();
 
 // Steps and blocks so small that 16 requests share steps and their prompts are cut into chunks.

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "tests/engine/driven_engine.h"
+#include "tests/support/test_devices.h"
 
 namespace switchyard {
 namespace {
@@ -60,7 +61,7 @@ class BatchInvariance
         .family = std::get<0>(GetParam()),
         .limits = {.max_step_tokens = max_step_tokens, .max_running = 16, .block_tokens = 4},
         .blocks = 256,
-        .device = std::get<1>(GetParam())};
+        .device = DeviceOf(std::get<1>(GetParam()))};
   }
 };
 
@@ -105,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     BatchInvariance,
     ::testing::Combine(
         ::testing::Values(TinyFamily::kJetMoe, TinyFamily::kSwitchHead),
-        ::testing::Values("reference", "cpu"),
+        ::testing::ValuesIn(BackendNames()),
         ::testing::Values(1, 3, 512)
     ),
     NameOfCase

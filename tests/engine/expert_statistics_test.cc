@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/engine/driven_engine.h"
+#include "tests/support/test_devices.h"
 
 namespace switchyard {
 namespace {
@@ -47,6 +48,26 @@ TEST_P(ExpertCounts, AreZeroBeforeAnythingRan) {
   EXPECT_DOUBLE_EQ(statistics.uptime_seconds, 3);
   for (const RouterStatistics& router : statistics.routers) {
     EXPECT_EQ(std::accumulate(router.tokens.begin(), router.tokens.end(), int64_t{0}), 0);
+  }
+}
+
+TEST_P(ExpertCounts, AreEqualOnEveryBackendForEqualTokens) {
+  const auto counts_on = [](const std::string& backend) {
+    DrivenEngine engine({.family = GetParam(), .device = DeviceOf(backend)});
+    // One token each: all that is routed is the prompt.
+    engine.Add(GreedyRequest(Prompt(37), 1));
+    engine.Add(GreedyRequest({9, 2, 6, 5, 3}, 1));
+    engine.RunAll();
+    std::vector<std::vector<int64_t>> counts;
+    for (const RouterStatistics& router : engine.core().ReadExpertStatistics().routers) {
+      counts.push_back(router.tokens);
+    }
+    return counts;
+  };
+  const auto expected = counts_on("reference");
+
+  for (const std::string& backend : FastBackendNames()) {
+    EXPECT_EQ(counts_on(backend), expected) << backend;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "kernels/backend.h"
+#include "tests/support/test_devices.h"
 
 namespace switchyard {
 namespace {
@@ -29,7 +30,7 @@ std::vector<Element> Elements(const StoredTensor& tensor) {
 
 GoldenSet::GoldenSet(const std::string& name, const std::string& backend) {
   const std::filesystem::path folder = std::filesystem::path(SWITCHYARD_TEST_DATA_DIR) / name;
-  StatusOr<std::unique_ptr<Ops>> ops = MakeOps({.device = backend, .threads = 2});
+  StatusOr<std::unique_ptr<Ops>> ops = MakeOps({.device = DeviceOf(backend), .threads = 2});
   CHECK(ops.ok()) << MessageOf(ops.status());
   ops_ = *std::move(ops);
   StatusOr<std::unique_ptr<Model>> model =

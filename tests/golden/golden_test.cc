@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program/offline_runner.h"
+#include "tests/support/test_devices.h"
 
 namespace switchyard {
 namespace {
@@ -70,7 +71,7 @@ double LargestDifference(const std::vector<float>& left, const std::vector<float
   return largest;
 }
 
-class Golden : public testing::TestWithParam<std::tuple<const char*, const char*, Chunking>> {
+class Golden : public testing::TestWithParam<std::tuple<const char*, std::string, Chunking>> {
  protected:
   Golden() : set_(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
 
@@ -130,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
     Golden,
     testing::Combine(
         testing::ValuesIn(kModels),
-        testing::Values("reference", "cpu"),
+        testing::ValuesIn(BackendNames()),
         testing::Values(
             Chunking{"AllAtOnce", {}}, Chunking{"OneByOne", {1}}, Chunking{"OddChunks", {3, 1, 5}}
         )
@@ -142,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
     }
 );
 
-class GoldenGreedy : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+class GoldenGreedy : public testing::TestWithParam<std::tuple<const char*, std::string>> {};
 
 TEST_P(GoldenGreedy, ContinuationEqualsTheReferenceExactly) {
   const GoldenSet set(std::get<0>(GetParam()), std::get<1>(GetParam()));
@@ -160,7 +161,7 @@ TEST_P(GoldenGreedy, ContinuationEqualsTheReferenceExactly) {
 INSTANTIATE_TEST_SUITE_P(
     Sets,
     GoldenGreedy,
-    testing::Combine(testing::ValuesIn(kModels), testing::Values("reference", "cpu")),
+    testing::Combine(testing::ValuesIn(kModels), testing::ValuesIn(BackendNames())),
     [](const testing::TestParamInfo<GoldenGreedy::ParamType>& test) {
       return Concat(std::get<0>(test.param), "_", std::get<1>(test.param));
     }

@@ -15,6 +15,8 @@
 #include "engine/model/families/switch_head_loading.h"
 #include "engine/model/moa_attention.h"
 #include "kernels/backend.h"
+#include "tests/support/ops_memory.h"
+#include "tests/support/test_devices.h"
 
 // The published attention modules on their own: what they make of an input, whole and through the
 // cache in pieces.
@@ -125,20 +127,27 @@ StatusOr<std::unique_ptr<Attention>> LoadSwitchHead(const LayerLoader& loader) {
 // Keeps what the routers chose, by router name.
 class RoutingRecorder final : public ForwardObserver {
  public:
+  explicit RoutingRecorder(Ops& ops) : ops_(ops) {}
+
   void OnEmbedding(TensorView /*x*/) override {}
   void OnHidden(int64_t /*layer*/, TensorView /*x*/) override {}
   void OnRouting(int64_t /*layer*/, RouterKind router, const Routing& routing) override {
-    std::vector<int32_t>& ids = ids_[NameOf(router)];
-    const int32_t* chosen = routing.expert_ids.i32();
-    ids.insert(ids.end(), chosen, chosen + routing.expert_ids.elements());
-    std::vector<float>& gates = gates_[NameOf(router)];
-    gates.insert(gates.end(), routing.gates.f32(), routing.gates.f32() + routing.gates.elements());
+    Append(routing.expert_ids, ids_[NameOf(router)]);
+    Append(routing.gates, gates_[NameOf(router)]);
   }
 
   const std::map<std::string, std::vector<int32_t>>& ids() const { return ids_; }
   const std::vector<float>& GatesOf(const std::string& router) const { return gates_.at(router); }
 
  private:
+  template <typename Element>
+  void Append(TensorView from, std::vector<Element>& to) {
+    const size_t before = to.size();
+    to.resize(before + static_cast<size_t>(from.elements()));
+    ops_.Download(from.data(), to.data() + before, from.bytes());
+  }
+
+  Ops& ops_;
   std::map<std::string, std::vector<int32_t>> ids_;
   std::map<std::string, std::vector<float>> gates_;
 };
@@ -146,7 +155,7 @@ class RoutingRecorder final : public ForwardObserver {
 class Layer {
  public:
   Layer(const std::string& name, const std::string& backend)
-      : ops_(Checked(MakeOps({.device = backend, .threads = 2}))),
+      : ops_(Checked(MakeOps({.device = DeviceOf(backend), .threads = 2}))),
         files_(Checked(WeightFiles::Open(FolderOf(name)))),
         expected_(Checked(SafetensorsFile::Open(FolderOf(name) / "expected.safetensors"))),
         weights_(*files_, {}, *ops_) {
@@ -161,8 +170,9 @@ class Layer {
 
   // What the module makes of prompt p, in chunks of the given size; 0: all at once.
   std::vector<float> Run(int prompt, int64_t chunk_tokens, ForwardObserver& observer) const {
-    std::vector<float> input = Floats(prompt, "input");
-    std::vector<float> value_input = Has(prompt, "v_input") ? Floats(prompt, "v_input") : input;
+    const std::vector<float> input = Floats(prompt, "input");
+    const std::vector<float> value_input =
+        Has(prompt, "v_input") ? Floats(prompt, "v_input") : input;
     const int64_t dim = config_.model_dim;
     const auto tokens = static_cast<int64_t>(input.size()) / dim;
     const AttentionConfig& attention = config_.attention;
@@ -175,25 +185,27 @@ class Layer {
     const KvCache cache =
         Checked(KvCache::Create(*ops_, layout, kMaxTokens / kBlockTokens, kBlockTokens));
     Scratch scratch = Checked(Scratch::Create(*ops_, attention_->ScratchBytes(kMaxTokens)));
-    std::vector<float> out(input.size());
+    OpsMemory memory(*ops_);
+    const TensorView normed = memory.Floats({tokens, dim}, input);
+    const TensorView raw = memory.Floats({tokens, dim}, value_input);
+    const TensorView out = memory.Zeros(DType::kF32, {tokens, dim});
     const int64_t step = chunk_tokens == 0 ? tokens : chunk_tokens;
     for (int64_t begin = 0; begin < tokens; begin += step) {
-      const int64_t count = std::min(step, tokens - begin);
-      const auto rows = [&](std::vector<float>& values) {
-        return TensorView(values.data() + begin * dim, DType::kF32, {count, dim});
-      };
+      const int64_t end = std::min(begin + step, tokens);
       Forward(
-          {.normed = rows(input), .raw = rows(value_input)},
+          {.normed = normed.Slice(begin, end), .raw = raw.Slice(begin, end)},
           begin,
           cache,
           scratch,
-          rows(out),
+          out.Slice(begin, end),
           observer
       );
     }
-    return out;
+    EXPECT_TRUE(ops_->Finish().ok());
+    return memory.ReadFloats(out);
   }
 
+  Ops& ops() const { return *ops_; }
   bool Has(int prompt, const std::string& key) const {
     return expected_->tensors().contains(Concat("p", prompt, ".", key));
   }
@@ -225,13 +237,14 @@ class Layer {
     const int64_t tokens = input.normed.dim(0);
     std::vector<int32_t> positions(static_cast<size_t>(tokens));
     std::iota(positions.begin(), positions.end(), static_cast<int32_t>(first_token));
-    std::vector<int32_t> phases(static_cast<size_t>(tokens), 0);
-    std::vector<int32_t> offsets = {0, static_cast<int32_t>(tokens)};
-    auto kv_length = static_cast<int32_t>(first_token + tokens);
+    const std::vector<int32_t> phases(static_cast<size_t>(tokens), 0);
+    const std::vector<int32_t> offsets = {0, static_cast<int32_t>(tokens)};
+    const auto kv_length = static_cast<int32_t>(first_token + tokens);
     std::vector<int32_t> blocks(kMaxTokens / kBlockTokens);
     std::iota(blocks.begin(), blocks.end(), 0);
-    const auto ids = [](std::vector<int32_t>& values) {
-      return TensorView(values.data(), DType::kI32, {static_cast<int64_t>(values.size())});
+    OpsMemory memory(*ops_);
+    const auto ids = [&memory](const std::vector<int32_t>& values) {
+      return memory.Ints({static_cast<int64_t>(values.size())}, values);
     };
     StepBatch batch;
     batch.tokens = tokens;
@@ -240,7 +253,7 @@ class Layer {
     batch.phases = ids(phases);
     batch.slots = ids(positions);
     batch.query_offsets = ids(offsets);
-    batch.kv_lengths = TensorView(&kv_length, DType::kI32, {1});
+    batch.kv_lengths = ids({kv_length});
     batch.block_tables = ids(blocks).Reshaped({1, kMaxTokens / kBlockTokens});
     attention_->Forward(input, batch, cache.Layer(0), scratch, out, &observer);
   }
@@ -263,13 +276,13 @@ double LargestDifference(const std::vector<float>& left, const std::vector<float
   return largest;
 }
 
-class GoldenLayer : public testing::TestWithParam<std::tuple<const char*, const char*, int>> {};
+class GoldenLayer : public testing::TestWithParam<std::tuple<const char*, std::string, int>> {};
 
 TEST_P(GoldenLayer, OutputAndRoutingEqualTheReference) {
   const auto& [name, backend, chunk_tokens] = GetParam();
   const Layer layer(name, backend);
   for (int prompt = 0; prompt < kPrompts; ++prompt) {
-    RoutingRecorder recorder;
+    RoutingRecorder recorder(layer.ops());
 
     const std::vector<float> out = layer.Run(prompt, chunk_tokens, recorder);
 
@@ -290,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(
     GoldenLayer,
     testing::Combine(
         testing::Values("moa_layer", "switchhead_layer_rope", "switchhead_layer_xl"),
-        testing::Values("reference", "cpu"),
+        testing::ValuesIn(BackendNames()),
         testing::Values(0, 1, 3)
     ),
     [](const testing::TestParamInfo<GoldenLayer::ParamType>& test) {
