@@ -12,6 +12,7 @@ namespace switchyard {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+constexpr int32_t kNoToken = -1;
 
 bool AllFinite(const float* logits, int64_t vocabulary) {
   return std::all_of(logits, logits + vocabulary, [](float logit) { return std::isfinite(logit); });

@@ -80,7 +80,7 @@ void RunEverything() {
   }
 }
 
-std::string NameOf(const void* kernel) {
+std::string KernelName(const void* kernel) {
   Dl_info info;
   if (dladdr(kernel, &info) == 0 || info.dli_sname == nullptr) {
     return "a kernel";
@@ -135,7 +135,7 @@ void EnqueueLaunch(const LaunchRequest& request, std::function<void()> one_threa
       limit == device.dynamic_shared_limits.end() ? kSharedWithoutAttribute : limit->second;
   std::string& name = device.names[request.kernel];
   if (name.empty()) {
-    name = NameOf(request.kernel);
+    name = KernelName(request.kernel);
   }
   if (const std::string broken = BrokenLimit(request, shared_limit); !broken.empty()) {
     Report(Fault::kLaunchLimit, name + ": " + broken);
