@@ -90,7 +90,7 @@ std::vector<BeamSearch::Child> BeamSearch::Advance() {
       next.emplace_back(child, std::move(beam));
     }
   }
-  const std::vector<Child> children = ArrangeByParent(next, beams_);
+  std::vector<Child> children = ArrangeByParent(next, beams_);
   if (length >= options_.max_tokens) {
     for (const Beam& beam : beams_) {
       AddHypothesis(beam, /*ends_with_stop_token=*/false);

@@ -1,7 +1,5 @@
 #include "kernels/tensor.h"
 
-#include "base/check.h"
-
 namespace switchyard {
 
 int64_t BytesOf(DType dtype) {
@@ -47,41 +45,6 @@ TensorView::TensorView(void* data, DType dtype, std::initializer_list<int64_t> s
     CHECK(size >= 0) << "axis " << axis << " has size " << size;
     shape_[axis++] = size;
   }
-}
-
-int64_t TensorView::elements() const {
-  int64_t product = 1;
-  for (int axis = 0; axis < rank_; ++axis) {
-    product *= dim(axis);
-  }
-  return product;
-}
-
-int64_t TensorView::columns() const {
-  return rank_ == 0 ? 1 : dim(rank_ - 1);
-}
-
-int64_t TensorView::rows() const {
-  int64_t product = 1;
-  for (int axis = 0; axis + 1 < rank_; ++axis) {
-    product *= dim(axis);
-  }
-  return product;
-}
-
-float* TensorView::f32() const {
-  CHECK(dtype_ == DType::kF32) << ToString();
-  return static_cast<float*>(data_);
-}
-
-int32_t* TensorView::i32() const {
-  CHECK(dtype_ == DType::kI32) << ToString();
-  return static_cast<int32_t*>(data_);
-}
-
-int64_t* TensorView::i64() const {
-  CHECK(dtype_ == DType::kI64) << ToString();
-  return static_cast<int64_t*>(data_);
 }
 
 TensorView TensorView::Reshaped(std::initializer_list<int64_t> shape) const {

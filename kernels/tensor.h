@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/check.h"
+
 namespace switchyard {
 
 enum class DType : uint8_t { kF32, kF16, kBF16, kI64, kI32, kU8 };
@@ -27,17 +29,18 @@ class TensorView {
   DType dtype() const { return dtype_; }
   int rank() const { return rank_; }
   int64_t dim(int axis) const { return shape_[static_cast<size_t>(axis)]; }
-  int64_t elements() const;
+  int64_t elements() const { return Product(rank_); }
   int64_t bytes() const { return elements() * BytesOf(dtype_); }
 
   // The view as a matrix: the last dimension is the columns, all others together are the rows.
-  int64_t columns() const;
-  int64_t rows() const;
+  int64_t columns() const { return rank_ == 0 ? 1 : dim(rank_ - 1); }
+  int64_t rows() const { return Product(rank_ - 1); }
 
   void* data() const { return data_; }
-  float* f32() const;  // CHECKs the dtype, as the next two do
-  int32_t* i32() const;
-  int64_t* i64() const;
+  // CHECK the dtype. Inline, like the sizes above: loops call them for every element.
+  float* f32() const { return static_cast<float*>(DataOf(DType::kF32)); }
+  int32_t* i32() const { return static_cast<int32_t*>(DataOf(DType::kI32)); }
+  int64_t* i64() const { return static_cast<int64_t*>(DataOf(DType::kI64)); }
 
   // The same elements in another shape. CHECKs that the number of elements agrees.
   TensorView Reshaped(std::initializer_list<int64_t> shape) const;
@@ -48,6 +51,18 @@ class TensorView {
   std::string ToString() const;
 
  private:
+  int64_t Product(int axes) const {
+    int64_t product = 1;
+    for (int axis = 0; axis < axes; ++axis) {
+      product *= dim(axis);
+    }
+    return product;
+  }
+  void* DataOf(DType dtype) const {
+    CHECK(dtype_ == dtype) << ToString();
+    return data_;
+  }
+
   void* data_ = nullptr;
   DType dtype_ = DType::kF32;
   int rank_ = 0;

@@ -30,6 +30,7 @@ class CpuOps final : public ReferenceOps {
   void Rope(const RopeArgs& args, TensorView heads) override;
   void PagedAttention(const PagedAttentionArgs& args, TensorView out) override;
   void Activate(const ActivateArgs& args, TensorView input, TensorView out) override;
+  void Add(TensorView x, TensorView update) override;
   void SelectTokens(const SelectTokensArgs& args, const SelectedTokens& out) override;
 
  private:
@@ -45,6 +46,11 @@ class CpuOps final : public ReferenceOps {
     int64_t row_begin = 0;
     int64_t row_end = 0;
     Columns columns;
+  };
+  // Chooses tokens as the reference does, but adds up the vocabulary faster.
+  class TokenSelector final : public ReferenceOps {
+   protected:
+    double LogSumExp(const float* logits, int64_t vocabulary) const override;
   };
   // Rows at one distance from each other.
   struct Rows {
@@ -67,7 +73,7 @@ class CpuOps final : public ReferenceOps {
 
   std::unique_ptr<ThreadPool> pool_;
   std::vector<std::vector<float>> vectors_;  // by weight index; empty for matrices
-  std::vector<ReferenceOps> selectors_;      // one for each thread: SelectTokens uses scratch
+  std::vector<TokenSelector> selectors_;     // one for each thread: SelectTokens uses scratch
 
   std::vector<ProductGroup> groups_;
   std::vector<ProductTask> tasks_;

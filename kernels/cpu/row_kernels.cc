@@ -157,6 +157,34 @@ float ExponentialsRow(float scale, float* products, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(d, sums));
 }
 
+double LogSumExpRow(const float* logits, int64_t count) {
+  const FloatTag d;
+  const int64_t whole = count / kLanes * kLanes;
+  Vector largest = hn::Set(d, logits[0]);
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    largest = hn::Max(largest, hn::LoadU(d, logits + i));
+  }
+  float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  for (int64_t i = whole; i < count; ++i) {
+    top = logits[i] > top ? logits[i] : top;
+  }
+  const Vector tops = hn::Set(d, top);
+  double sum = 0;
+  for (int64_t begin = 0; begin < whole; begin += kLogSumRun) {
+    const int64_t end = begin + kLogSumRun < whole ? begin + kLogSumRun : whole;
+    Vector sums = hn::Zero(d);
+    for (int64_t i = begin; i < end; i += kLanes) {
+      sums = hn::Add(sums, hn::Exp(d, hn::Sub(hn::LoadU(d, logits + i), tops)));
+    }
+    sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums)));
+  }
+  const OneTag one;
+  for (int64_t i = whole; i < count; ++i) {
+    sum += static_cast<double>(hn::GetLane(hn::Exp(one, hn::Set(one, logits[i] - top))));
+  }
+  return static_cast<double>(top) + std::log(sum);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace switchyard
 HWY_AFTER_NAMESPACE();
@@ -167,6 +195,7 @@ namespace switchyard {
 HWY_EXPORT(ActivateRow);
 HWY_EXPORT(NormalizeRow);
 HWY_EXPORT(ExponentialsRow);
+HWY_EXPORT(LogSumExpRow);
 
 void ActivateRow(const ActivateRowArgs& args, const float* input, float* out) {
   HWY_DYNAMIC_DISPATCH(ActivateRow)(args, input, out);
@@ -178,6 +207,10 @@ void NormalizeRow(const NormalizeRowArgs& args, const float* input, float* out) 
 
 float ExponentialsRow(float scale, float* products, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(ExponentialsRow)(scale, products, count);
+}
+
+double LogSumExpRow(const float* logits, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(LogSumExpRow)(logits, count);
 }
 
 }  // namespace switchyard

@@ -33,4 +33,9 @@ void ActivateRow(const ActivateRowArgs& args, const float* input, float* out);
 inline constexpr int64_t kSoftmaxPadding = 16;
 float ExponentialsRow(float scale, float* products, int64_t count);
 
+// log(sum of exp(logits[i])). Runs of kLogSumRun are added in float32, their sums in float64.
+// Requires: count >= 1, all finite.
+inline constexpr int64_t kLogSumRun = 1024;
+double LogSumExpRow(const float* logits, int64_t count);
+
 }  // namespace switchyard

@@ -1,6 +1,11 @@
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/row_kernels.h"
 
 namespace switchyard {
+
+double CpuOps::TokenSelector::LogSumExp(const float* logits, int64_t vocabulary) const {
+  return LogSumExpRow(logits, vocabulary);
+}
 
 // A row needs no other, so each thread runs the reference on one row at a time.
 void CpuOps::SelectTokens(const SelectTokensArgs& args, const SelectedTokens& out) {

@@ -1,6 +1,7 @@
 # The fast CPU backend. SIMD lives in the *_kernels.cc leaves, compiled once for each instruction set and chosen at run time.
 target_sources(switchyard_kernels PRIVATE
   cpu/activate.cc
+  cpu/add.cc
   cpu/attention_kernels.cc
   cpu/attention_task.cc
   cpu/cpu_ops.cc

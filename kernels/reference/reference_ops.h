@@ -43,6 +43,9 @@ class ReferenceOps : public Ops {
   const WeightSource& SourceOf(const Weight& weight) const;
   void CountWeightBytes(int64_t bytes) { weight_bytes_read_ += bytes; }
 
+  // The logarithm of the sum of exp(logits[i]), all finite; called once for every token chosen.
+  virtual double LogSumExp(const float* logits, int64_t vocabulary) const;
+
   // The weight of one output feature of matrix `expert` as float32 [in_features], in scratch that
   // the next call overwrites.
   const float* WidenedFeature(const Weight& weight, int64_t expert, int64_t feature);

@@ -14,18 +14,13 @@ namespace {
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 constexpr int32_t kNoToken = -1;
 
+// Without a way out of the loop, so that it is done several at a time.
 bool AllFinite(const float* logits, int64_t vocabulary) {
-  return std::all_of(logits, logits + vocabulary, [](float logit) { return std::isfinite(logit); });
-}
-
-// In double: the sum runs over the whole vocabulary.
-double LogSumExp(const float* logits, int64_t vocabulary) {
-  const double largest = *std::max_element(logits, logits + vocabulary);
-  double sum = 0;
+  bool all = true;
   for (int64_t id = 0; id < vocabulary; ++id) {
-    sum += std::exp(logits[id] - largest);
+    all = all & (std::abs(logits[id]) <= std::numeric_limits<float>::max());
   }
-  return largest + std::log(sum);
+  return all;
 }
 
 // The lowest id among the largest.
@@ -69,6 +64,16 @@ void FillTopLogprobs(
 }
 
 }  // namespace
+
+// In double: the sum runs over the whole vocabulary.
+double ReferenceOps::LogSumExp(const float* logits, int64_t vocabulary) const {
+  const double largest = *std::max_element(logits, logits + vocabulary);
+  double sum = 0;
+  for (int64_t id = 0; id < vocabulary; ++id) {
+    sum += std::exp(logits[id] - largest);
+  }
+  return largest + std::log(sum);
+}
 
 void ReferenceOps::SelectTokens(const SelectTokensArgs& args, const SelectedTokens& out) {
   const int64_t rows = args.logits.rows();

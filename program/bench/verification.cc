@@ -12,7 +12,7 @@ int32_t TokenAt(const std::vector<int32_t>& token_ids, size_t position) {
 }
 
 // The request as it is sent again: it takes nothing of what others computed.
-v1::GenerateRequest AloneOf(const LoadPlan& plan, int64_t index) {
+v1::GenerateRequest AloneOf(const LoadPlan& plan, uint64_t index) {
   v1::GenerateRequest request = plan.At(index).request;
   request.mutable_scheduling()->set_bypass_prefix_cache(true);
   return request;

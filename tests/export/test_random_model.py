@@ -21,7 +21,7 @@ from switchyard_export.families import complete_config, find_family
 
 class Sizes(ExportCase):
     def test_every_published_model_is_there(self):
-        self.assertEqual(set(SHAPES), set(PUBLISHED))
+        self.assertEqual(set(SHAPES) - {"moa-200m-active"}, set(PUBLISHED))
 
     def test_parameters_and_cache_are_as_published(self):
         for name, (total, active, cached) in PUBLISHED.items():

@@ -153,5 +153,17 @@ TEST_P(AddTest, ReachesEveryElementOfOddSizes) {
   }
 }
 
+// More than one thread takes at a time, and not a multiple of it.
+TEST_P(AddTest, AddsEveryElementOfALargeTensorOnce) {
+  const int64_t rows = 257;
+  const int64_t columns = 131;
+  const std::vector<float> ones(static_cast<size_t>(rows * columns), 1.0F);
+  const TensorView x = memory_.Floats({rows, columns}, ones);
+
+  ops_->Add(x, memory_.Floats({rows, columns}, ones));
+
+  EXPECT_THAT(memory_.ReadFloats(x), testing::Each(2.0F));
+}
+
 }  // namespace
 }  // namespace switchyard

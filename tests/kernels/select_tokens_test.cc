@@ -290,5 +290,31 @@ TEST_P(SelectTokensAgainstReferenceTest, AgreesOnEveryCombinationOfParameters) {
   }
 }
 
+// 2,503 tokens are neither a multiple of a vector nor of a run of partial sums.
+TEST_P(SelectTokensTest, SumsLogprobsOverALargeVocabulary) {
+  std::vector<float> logits(2503, 80.0F);
+  logits.back() = 81.0F;
+
+  const SelectionAnswer answer = Select(*ops_, AtPositions(1, logits, {.temperature = 0}));
+
+  EXPECT_THAT(answer.ids, ElementsAre(2502));
+  ExpectClose(answer.logprobs, {1.0F - std::log(2502.0F + std::exp(1.0F))}, 1e-6F);
+}
+
+TEST_P(SelectTokensTest, ReportsNotFiniteWhereverInALargeVocabulary) {
+  for (const size_t place : {0U, 1023U, 2502U}) {
+    for (const float bad : {NAN, INFINITY, -INFINITY}) {
+      std::vector<float> logits(2503, -80.0F);
+      logits[place] = bad;
+
+      EXPECT_THAT(
+          Select(*ops_, AtPositions(1, logits, {.temperature = 0})).ids,
+          ElementsAre(kLogitsNotFinite)
+      ) << bad
+        << " at " << place;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace switchyard
