@@ -13,6 +13,15 @@ std::vector<int64_t> Downloaded(Ops& ops, TensorView counters) {
   return values;
 }
 
+std::vector<double> DownloadedSums(Ops& ops, TensorView counters, double unit) {
+  const std::vector<int64_t> units = Downloaded(ops, counters);
+  std::vector<double> sums(units.size());
+  std::transform(units.begin(), units.end(), sums.begin(), [unit](int64_t count) {
+    return static_cast<double>(count) * unit;
+  });
+  return sums;
+}
+
 RouterStatistics ReadRouter(Ops& ops, const Router& router) {
   const RouterConfig& config = router.config();
   RouterStatistics statistics;
@@ -22,14 +31,8 @@ RouterStatistics ReadRouter(Ops& ops, const Router& router) {
   statistics.experts = config.experts;
   statistics.top_k = config.top_k;
   statistics.tokens = Downloaded(ops, router.counters().tokens);
-  const std::vector<int64_t> gate_units = Downloaded(ops, router.counters().gate_sum);
-  statistics.gate_sum.resize(gate_units.size());
-  std::transform(
-      gate_units.begin(),
-      gate_units.end(),
-      statistics.gate_sum.begin(),
-      [](int64_t units) { return static_cast<double>(units) * kGateSumUnit; }
-  );
+  statistics.gate_sum = DownloadedSums(ops, router.counters().gate_sum, kGateSumUnit);
+  statistics.margin_sum = DownloadedSums(ops, router.counters().margin_sum, kMarginSumUnit);
   return statistics;
 }
 

@@ -17,6 +17,9 @@ struct RouterStatistics {
   int64_t top_k = 0;
   std::vector<int64_t> tokens;   // [phases, heads * experts]: assignments
   std::vector<double> gate_sum;  // as tokens
+  // As tokens, but each token's margin is in the sum of the expert that was its first choice. Means
+  // nothing when top_k is all experts.
+  std::vector<double> margin_sum = {};
 };
 
 class Model;

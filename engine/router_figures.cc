@@ -5,6 +5,25 @@
 #include <numeric>
 
 namespace switchyard {
+namespace {
+
+// Of those heads that have the figure; absent when none has.
+std::optional<double> MeanOf(
+    const std::vector<std::optional<RouterFigures>>& heads,
+    std::optional<double> RouterFigures::*figure
+) {
+  double sum = 0;
+  double count = 0;
+  for (const std::optional<RouterFigures>& head : heads) {
+    if (head.has_value() && ((*head).*figure).has_value()) {
+      sum += *((*head).*figure);
+      count += 1;
+    }
+  }
+  return count > 0 ? std::optional<double>(sum / count) : std::nullopt;
+}
+
+}  // namespace
 
 double Utilization(int64_t load, int64_t total, int64_t experts) {
   return static_cast<double>(load) * static_cast<double>(experts) / static_cast<double>(total);
@@ -55,6 +74,8 @@ std::optional<RouterFigures> Combined(const std::vector<std::optional<RouterFigu
   combined.load_variation /= working;
   combined.effective_experts /= working;
   combined.dead_share /= static_cast<double>(heads.size());
+  combined.margin = MeanOf(heads, &RouterFigures::margin);
+  combined.drift = MeanOf(heads, &RouterFigures::drift);
   return combined;
 }
 

@@ -67,6 +67,9 @@ struct Routing {
                           // falling score; -1: unused
   TensorView gates;       // float32 [tokens, groups, top_k]; 0 where unused
   int32_t experts = 0;    // of one group
+  // float32 [tokens, groups]: the lowest score that was chosen less the highest that was not, of
+  // the scores as SelectExperts gets them; 0 when all are chosen. May be absent.
+  TensorView margins = {};
 };
 
 // What a token's routing counts as.
@@ -76,12 +79,19 @@ inline constexpr int32_t kPhases = 4;
 // Gates are summed as integers of this unit, so that the total does not depend on the order of the
 // tokens.
 inline constexpr double kGateSumUnit = 1.0 / (1 << 24);
+// Margins likewise; one over kLargestMargin counts as that, so that the sum cannot overflow before
+// 2^33 tokens of the largest.
+inline constexpr double kMarginSumUnit = 1.0 / (1 << 20);
+inline constexpr float kLargestMargin = 1024;
 
 // Running totals of one router; read through Ops::Download between steps.
 struct RouterCounters {
   TensorView tokens;    // int64 [phases, groups * experts]
   TensorView gate_sum;  // int64 [phases, groups * experts], in units of 2^-24 (kGateSumUnit):
                         // integers add in any order
+  // int64 [phases, groups * experts], in units of kMarginSumUnit: a row's margin counts under the
+  // expert in its first slot. May be absent.
+  TensorView margin_sum = {};
 };
 
 // A routing sorted by expert, so that each expert's weights are read once.
@@ -249,12 +259,12 @@ class Ops {
 
   // scores [tokens, groups, experts] -> the top_k largest of each group (top_k is the last
   // dimension of out.expert_ids), lowest expert first among equals, and their gates. A NaN score
-  // ranks below every number.
+  // ranks below every number. Fills out.margins, too, if they exist.
   virtual void SelectExperts(GateKind gate, TensorView scores, const Routing& out) = 0;
 
   // Fills out.order and out.offsets from out.routing and adds to the counters, if they exist, under
-  // each token's phase (phases: int32 [tokens], values of Phase). A gate that is not finite counts
-  // as 0 in gate_sum.
+  // each token's phase (phases: int32 [tokens], values of Phase). A gate or margin that is not
+  // finite counts as 0 in its sum. Requires: the routing has margins if counters.margin_sum exists.
   virtual void GroupByExpert(
       TensorView phases, const RouterCounters& counters, const GroupedRouting& out
   ) = 0;

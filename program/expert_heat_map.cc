@@ -71,6 +71,12 @@ void AddRouter(const v1::RouterStats& router, HeatMapStyle style, std::ostringst
     }
     if (head == 0 && router.has_figures()) {
       map << "  " << Fixed(router.figures().effective_experts()) << " of " << router.experts();
+      if (router.figures().has_margin()) {
+        map << ", margin " << Fixed(router.figures().margin());
+      }
+      if (router.figures().has_drift()) {
+        map << ", drift " << Fixed(router.figures().drift());
+      }
     }
     map << "\n";
   }

@@ -170,6 +170,13 @@ void AddMetricFlags(CLI::App& command, ServeLimitFlags& flags) {
       )
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
+  command
+      .add_option(
+          "--expert-baseline",
+          flags.expert_baseline,
+          "Tell how far routing drifts from this file, which `experts --save-baseline` wrote"
+      )
+      ->type_name("FILE");
 }
 
 ExpertMetricsLevel LevelOf(const std::string& name) {
@@ -253,3 +260,4 @@ void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
 }
 
 }  // namespace switchyard
+  options.load.expert_baseline = flags.expert_baseline;

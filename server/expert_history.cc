@@ -24,6 +24,9 @@ ExpertStatistics Difference(const ExpertStatistics& later, const ExpertStatistic
     std::ranges::transform(
         router.gate_sum, before.gate_sum, router.gate_sum.begin(), std::minus<>()
     );
+    std::ranges::transform(
+        router.margin_sum, before.margin_sum, router.margin_sum.begin(), std::minus<>()
+    );
   }
   return difference;
 }

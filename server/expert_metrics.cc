@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,24 +28,39 @@ struct NamedWindow {
 constexpr std::array<NamedWindow, 3> kWindows = {
     {{v1::WINDOW_LIFE, "life"}, {v1::WINDOW_1_MINUTE, "1m"}, {v1::WINDOW_10_MINUTES, "10m"}}};
 
+// What a router needs to have a figure at all, beside work.
+enum class Needs : uint8_t { kNothing, kChoice, kBaseline };
 struct NamedFigure {
   double (v1::RouterFigures::*value)() const;
+  Needs needs;
   const char* name;
   const char* help;
 };
-constexpr std::array<NamedFigure, 4> kFigures = {
+constexpr std::array<NamedFigure, 6> kFigures = {
     {{&v1::RouterFigures::load_variation,
+      Needs::kNothing,
       "expert_load_variation",
       "Coefficient of variation of the experts' loads; 0: even"},
      {&v1::RouterFigures::effective_experts,
+      Needs::kNothing,
       "expert_effective_experts",
       "exp(entropy) of the experts' loads: 1 to the number of experts"},
      {&v1::RouterFigures::dead_share,
+      Needs::kNothing,
       "expert_dead_ratio",
       "Share of the experts that got no token"},
      {&v1::RouterFigures::max_over_mean,
+      Needs::kNothing,
       "expert_max_over_mean",
-      "Greatest load of an expert over the mean load; 1: even"}}};
+      "Greatest load of an expert over the mean load; 1: even"},
+     {&v1::RouterFigures::margin,
+      Needs::kChoice,
+      "router_margin",
+      "Mean of the lowest score that was chosen less the highest that was not"},
+     {&v1::RouterFigures::drift,
+      Needs::kBaseline,
+      "expert_drift",
+      "Jensen-Shannon divergence of the loads from the baseline; 0: the same, 1: disjoint"}}};
 
 // One answer for each of kRouterPhases.
 using AnswersByPhase = std::vector<v1::GetExpertStatsResponse>;
@@ -56,6 +72,30 @@ MetricLabels RouterLabels(const v1::RouterStats& router) {
 MetricLabels With(MetricLabels labels, const std::string& name, const std::string& value) {
   labels.push_back({name, value});
   return labels;
+}
+
+bool IsThere(Needs needs, const v1::RouterFigures& figures) {
+  switch (needs) {
+    case Needs::kNothing:
+      return true;
+    case Needs::kChoice:
+      return figures.has_margin();
+    case Needs::kBaseline:
+      return figures.has_drift();
+  }
+  return false;
+}
+
+bool CanBeThere(Needs needs, const v1::RouterInfo& router, bool has_baseline) {
+  switch (needs) {
+    case Needs::kNothing:
+      return true;
+    case Needs::kChoice:
+      return router.top_k() < router.experts();
+    case Needs::kBaseline:
+      return has_baseline;
+  }
+  return false;
 }
 
 template <typename Value>
@@ -105,7 +145,7 @@ void AddFigures(
     families.Gauge(figure.name, Concat(figure.help, ", over all heads of the layer"));
     for (size_t i = 0; i < kWindows.size(); ++i) {
       for (const v1::RouterStats& router : by_window[i].routers()) {
-        if (router.has_figures()) {
+        if (router.has_figures() && IsThere(figure.needs, router.figures())) {
           families.Add(
               (router.figures().*figure.value)(),
               With(RouterLabels(router), "window", kWindows[i].name)
@@ -122,12 +162,13 @@ int64_t CountExpertSeries(const v1::GetModelInfoResponse& info, ExpertMetricsLev
   if (level == ExpertMetricsLevel::kOff) {
     return 0;
   }
-  constexpr auto kPerRouter =
-      static_cast<int64_t>(kRouterPhases.size() + kFigures.size() * kWindows.size());
   constexpr auto kPerExpert = static_cast<int64_t>(2 * kExpertPhases);
   int64_t series = 0;
   for (const v1::RouterInfo& router : info.routers()) {
-    series += kPerRouter;
+    const int64_t figures = std::ranges::count_if(kFigures, [&](const NamedFigure& figure) {
+      return CanBeThere(figure.needs, router, info.has_expert_baseline());
+    });
+    series += std::ssize(kRouterPhases) + std::ssize(kWindows) * figures;
     if (level == ExpertMetricsLevel::kFull) {
       series += kPerExpert * router.heads() * router.experts();
     }

@@ -35,13 +35,24 @@ StatusOr<ExpertWindow> WindowOf(v1::Window window) {
 
 }  // namespace
 
+void ExpertMonitor::SetBaseline(std::shared_ptr<const ExpertBaseline> baseline) {
+  const MutexLock lock(mutex_);
+  baseline_ = std::move(baseline);
+}
+
 StatusOr<v1::GetExpertStatsResponse> ExpertMonitor::Answer(
     const ExpertStatistics& latest, const v1::GetExpertStatsRequest& request
 ) const {
   ASSIGN_OR_RETURN(const ExpertWindow window, WindowOf(request.window()));
   const WindowedStatistics counts = history_.Window(window, latest);
+  std::shared_ptr<const ExpertBaseline> baseline;
+  {
+    const MutexLock lock(mutex_);
+    baseline = baseline_;
+  }
   ASSIGN_OR_RETURN(
-      v1::GetExpertStatsResponse response, SelectExpertStats(counts.statistics, request)
+      v1::GetExpertStatsResponse response,
+      SelectExpertStats(counts.statistics, request, baseline.get())
   );
   response.set_window(
       request.window() == v1::WINDOW_UNSPECIFIED ? v1::WINDOW_LIFE : request.window()

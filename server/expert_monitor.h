@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "server/expert_baseline.h"
 #include "server/expert_history.h"
 #include "switchyard/v1/experts.pb.h"
 
@@ -23,6 +25,10 @@ struct ExpertFreshness {
 class ExpertMonitor {
  public:
   explicit ExpertMonitor(std::function<Clock::time_point()> now) : now_(std::move(now)) {}
+
+  // What drift is measured from, until the end; null: nothing. Requires: it is of the routers whose
+  // counts are asked for.
+  void SetBaseline(std::shared_ptr<const ExpertBaseline> baseline);
 
   // A copy of all counts. DEADLINE_EXCEEDED when the engine does not answer.
   StatusOr<ExpertSnapshot> Snapshot(Engine& engine, const ExpertFreshness& freshness);
@@ -42,7 +48,8 @@ class ExpertMonitor {
  private:
   const std::function<Clock::time_point()> now_;
   ExpertHistory history_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const ExpertBaseline> baseline_ ABSL_GUARDED_BY(mutex_);
   ExpertSnapshot latest_ ABSL_GUARDED_BY(mutex_);  // null at first
   Clock::time_point latest_at_ ABSL_GUARDED_BY(mutex_);
 };

@@ -78,6 +78,16 @@ const char* NameOf(v1::Window window) {
   return "life";
 }
 
+// Of the head's own router.
+const v1::RouterFigures& FiguresOf(const v1::RouterStats& router, int32_t head) {
+  for (const v1::HeadFigures& own : router.head_figures()) {
+    if (own.head() == head) {
+      return own.figures();
+    }
+  }
+  return router.heads() > 1 ? v1::RouterFigures::default_instance() : router.figures();
+}
+
 }  // namespace
 
 StatusOr<v1::GetExpertStatsRequest> ParseExpertQuery(const QueryParameters& parameters) {
@@ -105,7 +115,8 @@ StatusOr<v1::GetExpertStatsRequest> ParseExpertQuery(const QueryParameters& para
 
 std::string ExpertCsv(const v1::GetExpertStatsResponse& response) {
   std::ostringstream csv;
-  csv << "model,window,window_seconds,layer,kind,head,expert,tokens,gate_weight_sum,utilization\n";
+  csv << "model,window,window_seconds,layer,kind,head,expert,tokens,gate_weight_sum,utilization,"
+         "margin,drift\n";
   for (const v1::RouterStats& router : response.routers()) {
     for (const v1::ExpertStats& expert : router.stats()) {
       csv << Quoted(response.model()) << ',' << NameOf(response.window()) << ','
@@ -115,7 +126,9 @@ std::string ExpertCsv(const v1::GetExpertStatsResponse& response) {
       if (expert.has_utilization()) {
         csv << Short(expert.utilization());
       }
-      csv << '\n';
+      const v1::RouterFigures& figures = FiguresOf(router, expert.head());
+      csv << ',' << (figures.has_margin() ? Short(figures.margin()) : "") << ','
+          << (figures.has_drift() ? Short(figures.drift()) : "") << '\n';
     }
   }
   return std::move(csv).str();

@@ -15,7 +15,8 @@ using QueryParameters = std::multimap<std::string, std::string>;
 // its business. INVALID_ARGUMENT for anything else.
 StatusOr<v1::GetExpertStatsRequest> ParseExpertQuery(const QueryParameters& parameters);
 
-// One line for each expert, after a line of names.
+// One line for each expert, after a line of names. Margin and drift are those of the expert's
+// router (its head's).
 std::string ExpertCsv(const v1::GetExpertStatsResponse& response);
 
 }  // namespace switchyard

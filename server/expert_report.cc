@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
+#include "engine/expert_drift.h"
 #include "engine/router_figures.h"
 #include "server/field_violation.h"
 
@@ -93,24 +95,63 @@ v1::RouterFigures Describe(const RouterFigures& figures) {
   described.set_effective_experts(figures.effective_experts);
   described.set_dead_share(figures.dead_share);
   described.set_max_over_mean(figures.max_over_mean);
+  if (figures.margin.has_value()) {
+    described.set_margin(*figures.margin);
+  }
+  if (figures.drift.has_value()) {
+    described.set_drift(*figures.drift);
+  }
   return described;
 }
 
-// `loads` are those of out.stats().
-void AddFigures(std::span<const int64_t> loads, v1::RouterStats& out) {
-  const auto experts = static_cast<size_t>(out.experts());
+// What a router did in the asked phases, by head and expert.
+struct Work {
+  std::vector<int64_t> loads;
+  std::vector<double> margins;  // sums; empty when there is nothing to leave out
+};
+
+// Of one head, whose columns begin at `begin`. Absent when it routed nothing.
+std::optional<RouterFigures> FiguresOfHead(
+    const RouterStatistics& router, const Work& work, const RouterBaseline* baseline, size_t begin
+) {
+  const auto experts = static_cast<size_t>(router.experts);
+  const std::span<const int64_t> loads = std::span(work.loads).subspan(begin, experts);
+  std::optional<RouterFigures> figures = FiguresOf(loads);
+  if (!figures.has_value()) {
+    return figures;
+  }
+  if (!work.margins.empty()) {
+    const std::span<const double> margins = std::span(work.margins).subspan(begin, experts);
+    const int64_t total = std::accumulate(loads.begin(), loads.end(), int64_t{0});
+    figures->margin = std::accumulate(margins.begin(), margins.end(), 0.0) *
+                      static_cast<double>(router.top_k) / static_cast<double>(total);
+  }
+  if (baseline != nullptr) {
+    figures->drift =
+        JensenShannonDivergence(loads, std::span(baseline->loads).subspan(begin, experts));
+  }
+  return figures;
+}
+
+void AddFigures(
+    const RouterStatistics& router,
+    const Work& work,
+    const RouterBaseline* baseline,
+    v1::RouterStats& out
+) {
+  const auto experts = static_cast<size_t>(router.experts);
   std::vector<std::optional<RouterFigures>> heads;
   for (int32_t head = 0; head < out.heads(); ++head) {
     const size_t begin = static_cast<size_t>(head) * experts;
-    const std::span<const int64_t> own = loads.subspan(begin, experts);
-    heads.push_back(FiguresOf(own));
+    heads.push_back(FiguresOfHead(router, work, baseline, begin));
     if (!heads.back().has_value()) {
       continue;
     }
-    const int64_t total = std::accumulate(own.begin(), own.end(), int64_t{0});
+    const std::span<const int64_t> loads = std::span(work.loads).subspan(begin, experts);
+    const int64_t total = std::accumulate(loads.begin(), loads.end(), int64_t{0});
     for (size_t expert = 0; expert < experts; ++expert) {
       out.mutable_stats(static_cast<int>(begin + expert))
-          ->set_utilization(Utilization(own[expert], total, out.experts()));
+          ->set_utilization(Utilization(loads[expert], total, out.experts()));
     }
     if (out.heads() > 1) {
       v1::HeadFigures& described = *out.add_head_figures();
@@ -124,7 +165,10 @@ void AddFigures(std::span<const int64_t> loads, v1::RouterStats& out) {
 }
 
 void AddRouter(
-    const RouterStatistics& router, const std::set<Phase>& phases, v1::RouterStats& out
+    const RouterStatistics& router,
+    const std::set<Phase>& phases,
+    const RouterBaseline* baseline,
+    v1::RouterStats& out
 ) {
   out.set_layer(static_cast<int32_t>(router.layer));
   out.set_kind(NameOf(router.kind));
@@ -133,41 +177,52 @@ void AddRouter(
   out.set_top_k(static_cast<int32_t>(router.top_k));
 
   const int64_t columns = router.heads * router.experts;
-  std::vector<int64_t> loads;
-  loads.reserve(static_cast<size_t>(columns));
+  const bool leaves_out = router.top_k < router.experts && !router.margin_sum.empty();
+  Work work;
   for (int64_t column = 0; column < columns; ++column) {
     v1::ExpertStats* const expert = out.add_stats();
     expert->set_head(static_cast<int32_t>(column / router.experts));
     expert->set_expert(static_cast<int32_t>(column % router.experts));
     int64_t tokens = 0;
     double gate_sum = 0;
+    double margin_sum = 0;
     for (const Phase phase : phases) {
       const auto index = static_cast<size_t>(static_cast<int64_t>(phase) * columns + column);
       tokens += router.tokens[index];
       gate_sum += router.gate_sum[index];
+      margin_sum += leaves_out ? router.margin_sum[index] : 0;
     }
     expert->set_tokens(tokens);
     expert->set_gate_weight_sum(gate_sum);
-    loads.push_back(tokens);
+    work.loads.push_back(tokens);
+    if (leaves_out) {
+      work.margins.push_back(margin_sum);
+    }
   }
   // Every token is assigned top_k experts of each head.
-  const int64_t assignments = std::accumulate(loads.begin(), loads.end(), int64_t{0});
+  const int64_t assignments = std::accumulate(work.loads.begin(), work.loads.end(), int64_t{0});
   out.set_tokens_routed(assignments / (router.top_k * router.heads));
-  AddFigures(loads, out);
+  AddFigures(router, work, baseline, out);
 }
 
 }  // namespace
 
 StatusOr<v1::GetExpertStatsResponse> SelectExpertStats(
-    const ExpertStatistics& statistics, const v1::GetExpertStatsRequest& request
+    const ExpertStatistics& statistics,
+    const v1::GetExpertStatsRequest& request,
+    const ExpertBaseline* baseline
 ) {
+  CHECK(baseline == nullptr || baseline->routers.size() >= statistics.routers.size())
+      << "a baseline of " << (baseline == nullptr ? 0 : baseline->routers.size()) << " routers";
   ASSIGN_OR_RETURN(const std::set<Phase> phases, PhasesOf(request));
   RETURN_IF_ERROR(CheckFilters(statistics, request));
   v1::GetExpertStatsResponse response;
   response.set_uptime_seconds(statistics.uptime_seconds);
-  for (const RouterStatistics& router : statistics.routers) {
+  for (size_t i = 0; i < statistics.routers.size(); ++i) {
+    const RouterStatistics& router = statistics.routers[i];
     if (IsAsked(request.layers(), router.layer) && IsAsked(request.kinds(), NameOf(router.kind))) {
-      AddRouter(router, phases, *response.add_routers());
+      const RouterBaseline* const kept = baseline == nullptr ? nullptr : &baseline->routers[i];
+      AddRouter(router, phases, kept, *response.add_routers());
     }
   }
   return response;

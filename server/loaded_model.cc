@@ -60,6 +60,17 @@ void CollectEosTokenIds(const ModelConfig& config, LoadedModel& loaded) {
   }
 }
 
+Status LoadBaseline(const std::filesystem::path& path, LoadedModel& loaded) {
+  if (path.empty()) {
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(ExpertBaseline baseline, ReadExpertBaseline(path));
+  RETURN_IF_ERROR(WithContext(CheckBaselineFits(baseline, loaded.info), path.string()));
+  loaded.expert_baseline = std::make_shared<const ExpertBaseline>(std::move(baseline));
+  loaded.info.set_has_expert_baseline(true);
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<LoadedModel>> LoadModel(
@@ -93,6 +104,7 @@ StatusOr<std::unique_ptr<LoadedModel>> LoadModel(
   ASSIGN_OR_RETURN(loaded->engine, Engine::Create(std::move(model), engine));
   RETURN_IF_ERROR(WithContext(loaded->engine->WarmUp(), "warm-up step"));
   loaded->info = DescribeModel(*loaded);
+  RETURN_IF_ERROR(LoadBaseline(options.expert_baseline, *loaded));
   return loaded;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/model/weights.h"
 #include "kernels/backend.h"
+#include "server/expert_baseline.h"
 #include "server/generation_defaults.h"
 #include "server/request_limits.h"
 #include "switchyard/v1/inference.pb.h"
@@ -31,8 +32,9 @@ struct LoadedModel {
   std::vector<int32_t>
       extra_eos_token_ids;  // those of them that the engine does not know by itself
   v1::GetModelInfoResponse info;
-  std::unique_ptr<Tokenizer> tokenizer;  // null when the folder has none
-  std::unique_ptr<Ops> ops;              // outlives the engine
+  std::shared_ptr<const ExpertBaseline> expert_baseline;  // null when there is none
+  std::unique_ptr<Tokenizer> tokenizer;                   // null when the folder has none
+  std::unique_ptr<Ops> ops;                               // outlives the engine
   std::unique_ptr<Engine> engine;
 };
 
@@ -46,6 +48,7 @@ struct LoadOptions {
   std::optional<double> kv_cache_percent;
   RequestLimits limits;
   int32_t default_max_tokens = 256;
+  std::filesystem::path expert_baseline;  // empty: none
 };
 
 // Reads config, weights, tokenizer and generation defaults of a model folder and runs a first step

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "base/log.h"
 #include "server/expert_metrics.h"
@@ -18,12 +19,24 @@ void AddServer(const ServingState& state, MetricFamilies& families) {
   families.Add(int64_t{state.IsServing() ? 1 : 0});
 }
 
+// "attn:8,ffn:4"
+std::string ByKind(const v1::GetModelInfoResponse& info, int32_t (v1::RouterKind::*value)() const) {
+  std::string text;
+  for (const v1::RouterKind& kind : info.router_kinds()) {
+    text += Concat(text.empty() ? "" : ",", kind.kind(), ":", (kind.*value)());
+  }
+  return text;
+}
+
 void AddModel(const v1::GetModelInfoResponse& info, MetricFamilies& families) {
   families.Gauge("model_info", "Always 1");
   families.Add(
       int64_t{1},
       {{"family", info.family()},
        {"device", info.device()},
+       {"dtype", info.dtype()},
+       {"experts", ByKind(info, &v1::RouterKind::experts)},
+       {"top_k", ByKind(info, &v1::RouterKind::top_k)},
        {"layers", std::to_string(info.layers())},
        {"context_tokens", std::to_string(info.context_tokens())}}
   );

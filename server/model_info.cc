@@ -1,5 +1,7 @@
 #include "server/model_info.h"
 
+#include <algorithm>
+
 #include "server/version.h"
 
 namespace switchyard {
@@ -25,6 +27,25 @@ void AddRouters(const Model& model, v1::GetModelInfoResponse& info) {
     described->set_heads(static_cast<int32_t>(router->config().groups));
     described->set_experts(static_cast<int32_t>(router->config().experts));
     described->set_top_k(static_cast<int32_t>(router->config().top_k));
+  }
+}
+
+// All routers of a kind are made from one config.
+void AddRouterKinds(v1::GetModelInfoResponse& info) {
+  for (const v1::RouterInfo& router : info.routers()) {
+    auto& kinds = *info.mutable_router_kinds();
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&router](const v1::RouterKind& known) {
+      return known.kind() == router.kind();
+    });
+    if (kind == kinds.end()) {
+      v1::RouterKind& added = *info.add_router_kinds();
+      added.set_kind(router.kind());
+      added.set_heads(router.heads());
+      added.set_experts(router.experts());
+      added.set_top_k(router.top_k());
+      kind = kinds.end() - 1;
+    }
+    kind->set_routers(kind->routers() + 1);
   }
 }
 
@@ -57,6 +78,8 @@ v1::GetModelInfoResponse DescribeModel(const LoadedModel& loaded) {
   SetSampling(loaded.defaults.sampling, *info.mutable_default_sampling());
   info.set_default_max_tokens(loaded.defaults.max_tokens);
   AddRouters(model, info);
+  AddRouterKinds(info);
+  info.set_dtype(NameOf(model.summary().dtype));
   info.set_has_tokenizer(loaded.tokenizer != nullptr);
   info.mutable_eos_token_ids()->Add(loaded.eos_token_ids.begin(), loaded.eos_token_ids.end());
   return info;

@@ -42,6 +42,7 @@ Status ServingState::CheckNotDraining() const {
 void ServingState::SetModel(std::unique_ptr<LoadedModel> model) {
   const MutexLock lock(mutex_);
   CHECK(model_ == nullptr) << "a server serves one model";
+  experts_.SetBaseline(model->expert_baseline);
   model_ = std::move(model);
 }
 

@@ -47,11 +47,12 @@ StatusOr<std::unique_ptr<Router>> Router::Create(
   std::unique_ptr<Router> router(new Router(ops, config, layer, kind, weights));
   const int64_t experts = config.groups * config.experts;
   const int64_t counters = int64_t{kPhases} * experts;
-  ASSIGN_OR_RETURN(router->counter_memory_, ops.Allocate(2 * counters * BytesOf(DType::kI64)));
+  ASSIGN_OR_RETURN(router->counter_memory_, ops.Allocate(3 * counters * BytesOf(DType::kI64)));
   int64_t* memory = static_cast<int64_t*>(router->counter_memory_->data());
   router->counters_ = {
       .tokens = TensorView(memory, DType::kI64, {kPhases, experts}),
       .gate_sum = TensorView(memory + counters, DType::kI64, {kPhases, experts}),
+      .margin_sum = TensorView(memory + 2 * counters, DType::kI64, {kPhases, experts}),
   };
   return router;
 }
@@ -67,6 +68,7 @@ GroupedRouting Router::Route(
               .expert_ids = scratch.Take(DType::kI32, {tokens, config_.groups, config_.top_k}),
               .gates = scratch.Floats({tokens, config_.groups, config_.top_k}),
               .experts = static_cast<int32_t>(config_.experts),
+              .margins = scratch.Floats({tokens, config_.groups}),
           },
       .order = scratch.Take(DType::kI32, {tokens * config_.groups * config_.top_k}),
       .offsets = scratch.Take(DType::kI32, {experts + 1}),
@@ -111,6 +113,7 @@ int64_t Router::ScratchBytes(int64_t tokens) const {
   const int64_t experts = config_.groups * config_.experts;
   return ScratchBytesFor(DType::kI32, {assignments}) * 2 +
          ScratchBytesFor(DType::kF32, {assignments}) + ScratchBytesFor(DType::kI32, {experts + 1}) +
+         ScratchBytesFor(DType::kF32, {tokens * config_.groups}) +
          ScratchBytesFor(DType::kF32, {tokens * experts}) +
          ScratchBytesFor(DType::kF32, {tokens * config_.score_dim});
 }

@@ -189,7 +189,12 @@ TensorView WeightLoader::Converted(TensorView data) {
 Weight WeightLoader::Add(
     const std::string& name, WeightRole role, WeightLayout layout, TensorView data
 ) {
-  return ops_.AddWeight({.role = role, .layout = layout, .data = Converted(data), .name = name});
+  const TensorView converted = Converted(data);
+  bytes_of_dtype_[converted.dtype()] += converted.bytes();
+  if (bytes_of_dtype_[converted.dtype()] > bytes_of_dtype_[summary_.dtype]) {
+    summary_.dtype = converted.dtype();
+  }
+  return ops_.AddWeight({.role = role, .layout = layout, .data = converted, .name = name});
 }
 
 StatusOr<Weight> WeightLoader::Dense(

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@ struct WeightsSummary {
   int64_t parameters_active =
       0;  // multiplied for each token: chosen experts, dense, routers, norms, output head
   int64_t weights_bytes = 0;
+  DType dtype = DType::kF32;  // that most of the bytes are in, as the backend gets them
 };
 
 struct NormWeights {
@@ -112,6 +114,7 @@ class WeightLoader {
   WeightOptions options_;
   Ops& ops_;
   std::set<std::string> used_;
+  std::map<DType, int64_t> bytes_of_dtype_;
   WeightsSummary summary_;
 };
 

@@ -16,6 +16,8 @@ struct GroupArgs {
   Global<int32_t> offsets;
   Global<int64_t> counter_tokens;  // absent: nothing is counted
   Global<int64_t> counter_gate_sum;
+  Global<const float> margins;
+  Global<int64_t> counter_margin_sum;  // absent: margins are not counted
   int64_t assignments = 0;
   int64_t groups = 0;
   int64_t top_k = 0;
@@ -37,8 +39,15 @@ __device__ __forceinline__ int64_t GateUnits(float gate) {
   return IsFinite(gate) ? llround(static_cast<double>(gate) / kGateSumUnit) : 0;
 }
 
+__device__ __forceinline__ int64_t MarginUnits(float margin) {
+  const float counted = margin < kLargestMargin ? margin : kLargestMargin;
+  return IsFinite(margin) ? llround(static_cast<double>(counted) / kMarginSumUnit) : 0;
+}
+
+// Of each phase: tokens, gates, margins.
+constexpr int kSums = 3;
 // What a warp finds in its stretch of the assignments.
-enum Found { kBefore, kUsed, kMine, kFirstCounter, kFound = kFirstCounter + 2 * kPhases };
+enum Found { kBefore, kUsed, kMine, kFirstCounter, kFound = kFirstCounter + kSums * kPhases };
 
 __device__ __forceinline__ void CountStretch(
     const GroupArgs& args, int64_t expert, int64_t begin, int64_t end, int64_t (&found)[kFound]
@@ -54,10 +63,13 @@ __device__ __forceinline__ void CountStretch(
     if (args.counter_tokens.exists()) {
       const int32_t phase = args.phases[a / (args.groups * args.top_k)];
       const int64_t units = GateUnits(args.gates[a]);
+      const bool has_margin = args.counter_margin_sum.exists() && a % args.top_k == 0;
+      const int64_t margin_units = has_margin ? MarginUnits(args.margins[a / args.top_k]) : 0;
 #pragma unroll
       for (int p = 0; p < kPhases; ++p) {
-        found[kFirstCounter + 2 * p] += p == phase ? 1 : 0;
-        found[kFirstCounter + 2 * p + 1] += p == phase ? units : 0;
+        found[kFirstCounter + kSums * p] += p == phase ? 1 : 0;
+        found[kFirstCounter + kSums * p + 1] += p == phase ? units : 0;
+        found[kFirstCounter + kSums * p + 2] += p == phase ? margin_units : 0;
       }
     }
   }
@@ -120,9 +132,12 @@ __global__ void __launch_bounds__(kMaxWarps* kWarpLanes) GroupByExpertKernel(Gro
   }
   for (int phase = 0; phase < kPhases && args.counter_tokens.exists(); ++phase) {
     for (int w = 0; w < warps; ++w) {
-      const int counter = w * kFound + kFirstCounter + 2 * phase;
+      const int counter = w * kFound + kFirstCounter + kSums * phase;
       args.counter_tokens[phase * experts + expert] += all_found[counter];
       args.counter_gate_sum[phase * experts + expert] += all_found[counter + 1];
+      if (args.counter_margin_sum.exists()) {
+        args.counter_margin_sum[phase * experts + expert] += all_found[counter + 2];
+      }
     }
   }
 }
@@ -144,6 +159,12 @@ void CudaOps::GroupByExpert(
     group.phases = ConstInts(phases);
     group.counter_tokens = Longs(counters.tokens);
     group.counter_gate_sum = Longs(counters.gate_sum);
+    if (counters.margin_sum.exists()) {
+      CheckShape("margins", out.routing.margins, DType::kF32, {ids.dim(0), ids.dim(1)});
+      CheckShape("counters.margin_sum", counters.margin_sum, DType::kI64, {kPhases, experts});
+      group.margins = ConstFloats(out.routing.margins);
+      group.counter_margin_sum = Longs(counters.margin_sum);
+    }
   }
   if (!status_.ok() || experts == 0) {
     return;

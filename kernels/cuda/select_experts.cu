@@ -9,6 +9,7 @@ struct SelectExpertsArgs {
   Global<const float> scores;
   Global<int32_t> ids;
   Global<float> gates;
+  Global<float> margins;  // absent: not wanted
   int64_t rows = 0;
   int64_t experts = 0;
   int64_t top_k = 0;
@@ -33,6 +34,17 @@ __device__ __forceinline__ int64_t ExpertOfRank(uint64_t rank) {
   return static_cast<uint32_t>(~static_cast<uint32_t>(rank));
 }
 
+// The rank of the best below `last`; 0 when there is none.
+__device__ __forceinline__ uint64_t
+BestBelow(uint64_t last, const Global<const float>& scores, int64_t experts, int lane) {
+  uint64_t best = 0;
+  for (int64_t e = lane; e < experts; e += kWarpLanes) {
+    const uint64_t rank = RankOf(scores[e], e);
+    best = rank < last && rank > best ? rank : best;
+  }
+  return WarpReduce(best, Larger());
+}
+
 }  // namespace
 
 // A warp for each row. The chosen ones are found one after the other, each the best below the last.
@@ -46,18 +58,20 @@ __global__ void SelectExpertsKernel(SelectExpertsArgs args) {
   uint64_t last = ~uint64_t{0};
   float largest = -INFINITY;  // of the chosen, NaN aside: the first, if it is a number
   for (int64_t slot = 0; slot < args.top_k; ++slot) {
-    uint64_t best = 0;
-    for (int64_t e = lane; e < args.experts; e += kWarpLanes) {
-      const uint64_t rank = RankOf(scores[e], e);
-      best = rank < last && rank > best ? rank : best;
-    }
-    last = WarpReduce(best, Larger());
+    last = BestBelow(last, scores, args.experts, lane);
     const int64_t expert = ExpertOfRank(last);
     const float score = scores[expert];
     largest = slot == 0 && score == score ? score : largest;
     if (lane == 0) {
       args.ids[row * args.top_k + slot] = static_cast<int32_t>(expert);
       args.gates[row * args.top_k + slot] = score;  // first the score, then what becomes of it
+    }
+  }
+  if (args.margins.exists()) {
+    const uint64_t left_out = BestBelow(last, scores, args.experts, lane);
+    if (lane == 0) {
+      args.margins[row] =
+          left_out == 0 ? 0.0F : scores[ExpertOfRank(last)] - scores[ExpertOfRank(left_out)];
     }
   }
   __syncwarp();
@@ -93,6 +107,9 @@ void CudaOps::SelectExperts(GateKind gate, TensorView scores, const Routing& out
       << "top_k=" << top_k << " out.experts=" << out.experts << " scores " << scores.ToString();
   CheckShape("expert_ids", out.expert_ids, DType::kI32, {tokens, groups, top_k});
   CheckShape("gates", out.gates, DType::kF32, {tokens, groups, top_k});
+  if (out.margins.exists()) {
+    CheckShape("margins", out.margins, DType::kF32, {tokens, groups});
+  }
   if (!status_.ok() || tokens * groups == 0) {
     return;
   }
@@ -100,6 +117,7 @@ void CudaOps::SelectExperts(GateKind gate, TensorView scores, const Routing& out
       ConstFloats(scores),
       Ints(out.expert_ids),
       Floats(out.gates),
+      out.margins.exists() ? Floats(out.margins) : Global<float>(),
       tokens * groups,
       experts,
       top_k,

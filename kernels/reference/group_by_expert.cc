@@ -45,6 +45,11 @@ RoutingSizes CheckedSizes(const GroupedRouting& grouped) {
   return sizes;
 }
 
+int64_t MarginUnits(float margin) {
+  return std::isfinite(margin) ? std::llround(std::min(margin, kLargestMargin) / kMarginSumUnit)
+                               : 0;
+}
+
 void Count(
     const RoutingSizes& sizes,
     const Routing& routing,
@@ -54,6 +59,11 @@ void Count(
   CheckElements("phases", phases, DType::kI32, sizes.tokens);
   CheckShape("counters.tokens", counters.tokens, DType::kI64, {kPhases, sizes.experts});
   CheckShape("counters.gate_sum", counters.gate_sum, DType::kI64, {kPhases, sizes.experts});
+  const bool counts_margins = counters.margin_sum.exists();
+  if (counts_margins) {
+    CheckShape("margins", routing.margins, DType::kF32, {sizes.tokens, sizes.groups});
+    CheckShape("counters.margin_sum", counters.margin_sum, DType::kI64, {kPhases, sizes.experts});
+  }
   for (int64_t a = 0; a < routing.expert_ids.elements(); ++a) {
     const int64_t expert = ExpertOf(routing, sizes, a);
     if (expert < 0) {
@@ -66,6 +76,9 @@ void Count(
     counters.tokens.i64()[cell] += 1;
     // A NaN gate means that the row is lost; SelectTokens reports it. The sum must stay a sum.
     counters.gate_sum.i64()[cell] += std::isfinite(gate) ? std::llround(gate / kGateSumUnit) : 0;
+    if (counts_margins && a % sizes.top_k == 0) {
+      counters.margin_sum.i64()[cell] += MarginUnits(routing.margins.f32()[a / sizes.top_k]);
+    }
   }
 }
 

@@ -29,16 +29,25 @@ float SoftmaxSum(const float* scores, int64_t count, float largest) {
   return sum;
 }
 
-// Insertion into a list sorted by falling rank keeps the lowest expert first among equals.
-void SelectLargest(const float* scores, int64_t experts, int64_t top_k, int32_t* ids) {
+// Insertion into a list sorted by falling rank keeps the lowest expert first among equals. Returns
+// how far the last that was chosen is above the best that was not.
+float SelectLargest(const float* scores, int64_t experts, int64_t top_k, int32_t* ids) {
   int64_t chosen = 0;
+  float left_out = std::numeric_limits<float>::quiet_NaN();
+  const auto leave_out = [&left_out](float score) {
+    left_out = RanksAbove(score, left_out) ? score : left_out;
+  };
   for (int64_t e = 0; e < experts; ++e) {
     int64_t place = chosen;
     while (place > 0 && RanksAbove(scores[e], scores[ids[place - 1]])) {
       --place;
     }
     if (place == top_k) {
+      leave_out(scores[e]);
       continue;
+    }
+    if (chosen == top_k) {
+      leave_out(scores[ids[top_k - 1]]);
     }
     chosen = chosen < top_k ? chosen + 1 : chosen;
     for (int64_t i = chosen - 1; i > place; --i) {
@@ -46,6 +55,7 @@ void SelectLargest(const float* scores, int64_t experts, int64_t top_k, int32_t*
     }
     ids[place] = static_cast<int32_t>(e);
   }
+  return top_k == experts ? 0 : scores[ids[top_k - 1]] - left_out;
 }
 
 void ComputeGates(
@@ -85,11 +95,17 @@ void ReferenceOps::SelectExperts(GateKind gate, TensorView scores, const Routing
       << "top_k=" << top_k << " out.experts=" << out.experts << " scores " << scores.ToString();
   CheckShape("expert_ids", out.expert_ids, DType::kI32, {tokens, groups, top_k});
   CheckShape("gates", out.gates, DType::kF32, {tokens, groups, top_k});
+  if (out.margins.exists()) {
+    CheckShape("margins", out.margins, DType::kF32, {tokens, groups});
+  }
 
   for (int64_t row = 0; row < tokens * groups; ++row) {
     const float* row_scores = scores.f32() + row * experts;
     int32_t* ids = out.expert_ids.i32() + row * top_k;
-    SelectLargest(row_scores, experts, top_k, ids);
+    const float margin = SelectLargest(row_scores, experts, top_k, ids);
+    if (out.margins.exists()) {
+      out.margins.f32()[row] = margin;
+    }
     const TensorView chosen(ids, DType::kI32, {top_k});
     ComputeGates(gate, row_scores, experts, chosen, out.gates.f32() + row * top_k);
   }

@@ -65,6 +65,23 @@ TEST(RouterFigures, OfHeadsAreCombinedOverThoseThatWork) {
   EXPECT_DOUBLE_EQ(figures->max_over_mean, 2);
 }
 
+// Of the heads that have the figure.
+TEST(RouterFigures, OfHeadsHaveTheMeanMarginAndDrift) {
+  constexpr std::array<int64_t, 2> kLoads = {1, 3};
+  std::optional<RouterFigures> with_both = FiguresOf(kLoads);
+  with_both->margin = 0.5;
+  with_both->drift = 0.25;
+  std::optional<RouterFigures> with_margin = FiguresOf(kLoads);
+  with_margin->margin = 1.5;
+
+  const auto figures = Combined({with_both, std::nullopt, with_margin});
+
+  ASSERT_TRUE(figures.has_value());
+  EXPECT_DOUBLE_EQ(figures->margin.value_or(-1), 1);
+  EXPECT_DOUBLE_EQ(figures->drift.value_or(-1), 0.25);
+  EXPECT_FALSE(Combined({FiguresOf(kLoads)})->margin.has_value());
+}
+
 TEST(Utilization, IsOneForAFairShare) {
   EXPECT_DOUBLE_EQ(Utilization(6, 24, 4), 1);
   EXPECT_DOUBLE_EQ(Utilization(9, 24, 4), 1.5);

@@ -21,6 +21,7 @@ class GroupByExpertTest : public OpTest {
     return {
         .tokens = memory_.Zeros(DType::kI64, {kPhases, experts}),
         .gate_sum = memory_.Zeros(DType::kI64, {kPhases, experts}),
+        .margin_sum = {},
     };
   }
 };
@@ -112,6 +113,48 @@ TEST_P(GroupByExpertTest, CountsATokenWithANanGateButNotTheGate) {
 
   EXPECT_THAT(memory_.ReadLongs(counters.tokens), ElementsAre(1, 0, 0, 0));
   EXPECT_THAT(memory_.ReadLongs(counters.gate_sum), ElementsAre(0, 0, 0, 0));
+}
+
+// Rows are (token, group): expert 1 is first in three of them, expert 0 of group 1 in one.
+TEST_P(GroupByExpertTest, SumsMarginsUnderThePhaseAndTheFirstChoice) {
+  const TestRouting routing = {
+      .tokens = 2,
+      .groups = 2,
+      .top_k = 2,
+      .experts = 3,
+      .ids = {1, 0, 1, 2, 1, 2, 0, 1},
+      .gates = {1, 1, 1, 1, 1, 1, 1, 1}};
+  GroupedRouting grouped = Grouped(*ops_, memory_, routing);
+  grouped.routing.margins = memory_.Floats({2, 2}, {0.5F, 2, 4, 0.25F});
+  RouterCounters counters = Counters(6);
+  counters.margin_sum = memory_.Zeros(DType::kI64, {kPhases, 6});
+
+  ops_->GroupByExpert(memory_.Ints({2}, {0, 1}), counters, grouped);
+  ops_->GroupByExpert(memory_.Ints({2}, {0, 1}), counters, grouped);
+
+  std::vector<int64_t> expected(size_t{kPhases} * 6, 0);
+  expected[1] = int64_t{1} << 20;          // token 0, group 0: 0.5, twice
+  expected[3 + 1] = int64_t{4} << 20;      // token 0, group 1
+  expected[6 + 1] = int64_t{8} << 20;      // token 1, group 0
+  expected[6 + 3 + 0] = int64_t{1} << 19;  // token 1, group 1
+  EXPECT_THAT(memory_.ReadLongs(counters.margin_sum), ElementsAreArray(expected));
+}
+
+TEST_P(GroupByExpertTest, BoundsWhatAMarginAddsToItsSum) {
+  const TestRouting routing = {
+      .tokens = 4, .experts = 4, .ids = {0, 1, 2, 3}, .gates = {1, 1, 1, 1}};
+  GroupedRouting grouped = Grouped(*ops_, memory_, routing);
+  grouped.routing.margins = memory_.Floats({4, 1}, {1e30F, kNan, kInfinity, 1024});
+  RouterCounters counters = Counters(4);
+  counters.margin_sum = memory_.Zeros(DType::kI64, {kPhases, 4});
+
+  ops_->GroupByExpert(memory_.Zeros(DType::kI32, {4}), counters, grouped);
+
+  const std::vector<int64_t> sums = memory_.ReadLongs(counters.margin_sum);
+  EXPECT_THAT(
+      std::vector<int64_t>(sums.begin(), sums.begin() + 4),
+      ElementsAre(int64_t{1} << 30, 0, 0, int64_t{1} << 30)
+  );
 }
 
 TEST_P(GroupByExpertTest, CountsEveryUsedSlotExactlyOnceInEveryPhase) {

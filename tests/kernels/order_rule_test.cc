@@ -170,6 +170,7 @@ TEST_P(OrderRuleTest, HoldsForSelectExperts) {
           .expert_ids = memory.Zeros(DType::kI32, {rows, 2, 3}),
           .gates = memory.Zeros(DType::kF32, {rows, 2, 3}),
           .experts = 11,
+          .margins = memory.Zeros(DType::kF32, {rows, 2}),
       };
       const std::vector<float> scores = Gather(RandomFloats(kTokens * 22, 1), tokens);
       ops.SelectExperts(gate, memory.Floats({rows, 2, 11}, scores), routing);
@@ -179,8 +180,10 @@ TEST_P(OrderRuleTest, HoldsForSelectExperts) {
       }
       Rows split = Split(memory.ReadFloats(routing.gates), tokens.size());
       const Rows ids = Split(chosen, tokens.size());
+      const Rows margins = Split(memory.ReadFloats(routing.margins), tokens.size());
       for (size_t i = 0; i < split.size(); ++i) {
         split[i].insert(split[i].end(), ids[i].begin(), ids[i].end());
+        split[i].insert(split[i].end(), margins[i].begin(), margins[i].end());
       }
       return split;
     });

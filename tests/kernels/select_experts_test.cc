@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/kernels/op_test.h"
 
 namespace switchyard {
@@ -13,6 +15,7 @@ using testing::Pointwise;
 struct Selection {
   std::vector<int32_t> ids;
   std::vector<float> gates;
+  std::vector<float> margins;
 };
 
 struct Scores {
@@ -28,11 +31,15 @@ Selection Select(Ops& ops, GateKind gate, const Scores& scores, int64_t top_k) {
       .expert_ids = memory.Zeros(DType::kI32, {scores.tokens, scores.groups, top_k}),
       .gates = memory.Zeros(DType::kF32, {scores.tokens, scores.groups, top_k}),
       .experts = scores.experts,
+      .margins = memory.Zeros(DType::kF32, {scores.tokens, scores.groups}),
   };
   ops.SelectExperts(
       gate, memory.Floats({scores.tokens, scores.groups, scores.experts}, scores.values), routing
   );
-  return {memory.ReadInts(routing.expert_ids), memory.ReadFloats(routing.gates)};
+  return {
+      memory.ReadInts(routing.expert_ids),
+      memory.ReadFloats(routing.gates),
+      memory.ReadFloats(routing.margins)};
 }
 
 class SelectExpertsTest : public OpTest {};
@@ -113,6 +120,31 @@ TEST_P(SelectExpertsTest, SelectsAllExpertsWhenTopKIsTheirNumber) {
   EXPECT_THAT(Select(*ops_, GateKind::kSigmoid, scores, 3).ids, ElementsAre(1, 0, 2));
 }
 
+// 5 - 4 and 7 + 8; of the two best, 3 - 1 and 2 - 2.
+TEST_P(SelectExpertsTest, MeasuresHowFarTheChosenAreAboveTheRest) {
+  const Scores one = {.tokens = 2, .experts = 4, .values = {4, 1, 5, 2, -8, -9, 7, -30}};
+  const Scores two = {.groups = 2, .experts = 4, .values = {1, 3, 8, 0, 2, 2, 2, 9}};
+
+  EXPECT_THAT(Select(*ops_, GateKind::kSigmoid, one, 1).margins, ElementsAre(1, 15));
+  EXPECT_THAT(Select(*ops_, GateKind::kSoftmaxAll, two, 2).margins, ElementsAre(2, 0));
+}
+
+TEST_P(SelectExpertsTest, HasNoMarginWhenNothingIsLeftOut) {
+  const Scores scores = {.experts = 3, .values = {2, 30, 1}};
+
+  EXPECT_THAT(Select(*ops_, GateKind::kSoftmaxSelected, scores, 3).margins, ElementsAre(0));
+}
+
+TEST_P(SelectExpertsTest, MeasuresAMarginThatIsNotFiniteAsSuch) {
+  const Scores scores = {.tokens = 3, .experts = 2, .values = {1, kNan, 1, -kInfinity, kNan, kNan}};
+
+  const std::vector<float> margins = Select(*ops_, GateKind::kSigmoid, scores, 1).margins;
+
+  EXPECT_TRUE(std::isnan(margins[0]));
+  EXPECT_EQ(margins[1], kInfinity);
+  EXPECT_TRUE(std::isnan(margins[2]));
+}
+
 using SelectExpertsDeathTest = SelectExpertsTest;
 INSTANTIATE_TEST_SUITE_P(
     Backends, SelectExpertsDeathTest, testing::ValuesIn(BackendNames()), BackendTestName
@@ -149,6 +181,7 @@ TEST_P(SelectExpertsAgainstReferenceTest, AgreesForOddSizes) {
 
       EXPECT_THAT(actual.ids, Pointwise(Eq(), expected.ids));
       ExpectClose(actual.gates, expected.gates);
+      ExpectIdentical(actual.margins, expected.margins);
     }
   }
 }

@@ -34,6 +34,16 @@ TEST(ExpertHeatMap, TellsDeadExpertsFromThoseOfAHeadWithoutWork) {
   );
 }
 
+TEST(ExpertHeatMap, AddsMarginAndDriftWhereTheyAreKnown) {
+  v1::GetExpertStatsResponse stats = OneRouter();
+  stats.mutable_routers(0)->mutable_figures()->set_margin(0.257);
+  stats.mutable_routers(0)->mutable_figures()->set_drift(0.125);
+
+  const std::string map = ExpertHeatMap(stats, HeatMapStyle::kPlain);
+
+  EXPECT_NE(map.find("  1.00 of 2, margin 0.26, drift 0.12\n"), std::string::npos) << map;
+}
+
 TEST(ExpertHeatMap, ColorsWhatIsKnown) {
   const std::string map = ExpertHeatMap(OneRouter(), HeatMapStyle::kColor);
 

@@ -57,6 +57,7 @@ class TestDashboard(unittest.TestCase):
         # 4 layers of 4 attention and 4 feed-forward experts, each with what the pointer shows.
         self.assertEqual(len(re.findall(r'class="cell[^"]*"', page)), 2 * 4 * 4)
         self.assertRegex(page, r'title="layer 0, attn, expert 0: [\d,]+ tokens, [\d.]+ of the fair share"')
+        self.assertRegex(page, r'title="layer 3, ffn: [\d.]+ effective experts, coefficient of variation [\d.]+, margin [\d.]+"')
         for picture in (light, dark, phone):
             self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
         self.assertNotEqual(light, dark)

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -34,12 +35,15 @@ class ExpertMetrics : public ::testing::Test {
     ServingOptions options;
     options.expert_metrics.level = level;
     ServingState state(options);
+    state.experts().SetBaseline(baseline_);
     const std::unique_ptr<LoadedModel> model = MakeFakeModel({'x'}, {});
     static_cast<FakeEngine&>(*model->engine).SetStatistics(TwoRouters());
     MetricFamilies families(MetricLabels{{"model", "fake"}});
     EXPECT_TRUE(AddExpertMetrics(*model, state, families).ok());
     return families.Text();
   }
+
+  std::shared_ptr<const ExpertBaseline> baseline_;
 
   static int64_t CountSeries(const std::string& text) {
     std::istringstream lines(text);
@@ -52,14 +56,47 @@ class ExpertMetrics : public ::testing::Test {
   }
 };
 
-// 2 routers x (3 phases + 4 figures x 3 windows), and 6 experts x 2 phases x 2 sums.
+// 2 routers x (3 phases + 5 figures x 3 windows), and 6 experts x 2 phases x 2 sums.
 TEST_F(ExpertMetrics, HaveAsManySeriesAsTheBudgetCounts) {
   EXPECT_EQ(CountExpertSeries(TwoRoutersInfo(), ExpertMetricsLevel::kOff), 0);
-  EXPECT_EQ(CountExpertSeries(TwoRoutersInfo(), ExpertMetricsLevel::kSummary), 30);
-  EXPECT_EQ(CountExpertSeries(TwoRoutersInfo(), ExpertMetricsLevel::kFull), 54);
+  EXPECT_EQ(CountExpertSeries(TwoRoutersInfo(), ExpertMetricsLevel::kSummary), 36);
+  EXPECT_EQ(CountExpertSeries(TwoRoutersInfo(), ExpertMetricsLevel::kFull), 60);
   EXPECT_EQ(CountSeries(Scrape(ExpertMetricsLevel::kOff)), 0);
-  EXPECT_EQ(CountSeries(Scrape(ExpertMetricsLevel::kSummary)), 30);
-  EXPECT_EQ(CountSeries(Scrape(ExpertMetricsLevel::kFull)), 54);
+  EXPECT_EQ(CountSeries(Scrape(ExpertMetricsLevel::kSummary)), 36);
+  EXPECT_EQ(CountSeries(Scrape(ExpertMetricsLevel::kFull)), 60);
+}
+
+// One figure more: 2 routers x 3 windows.
+TEST_F(ExpertMetrics, TellDriftWhenThereIsABaseline) {
+  baseline_ = std::make_shared<const ExpertBaseline>(ExpertBaseline{
+      .model = "fake",
+      .routers = {
+          {.layer = 0, .kind = "attn", .experts = 2, .top_k = 1, .loads = {1, 0}},
+          {.layer = 1,
+           .kind = "attn_v",
+           .heads = 2,
+           .experts = 2,
+           .top_k = 1,
+           .loads = {0, 1, 1, 1}}}});
+  v1::GetModelInfoResponse info = TwoRoutersInfo();
+  info.set_has_expert_baseline(true);
+
+  const std::string text = Scrape(ExpertMetricsLevel::kSummary);
+
+  EXPECT_EQ(CountSeries(text), 42);
+  EXPECT_EQ(CountExpertSeries(info, ExpertMetricsLevel::kSummary), 42);
+  EXPECT_THAT(
+      text,
+      HasSubstr("switchyard_expert_drift{model=\"fake\",layer=\"0\",kind=\"attn\","
+                "window=\"10m\"} 0.4413")
+  );
+}
+
+TEST_F(ExpertMetrics, HaveNoMarginWhereNothingIsLeftOut) {
+  v1::GetModelInfoResponse info = TwoRoutersInfo();
+  info.mutable_routers(0)->set_top_k(2);
+
+  EXPECT_EQ(CountExpertSeries(info, ExpertMetricsLevel::kSummary), 33);
 }
 
 TEST_F(ExpertMetrics, TellTheCountsOfEachExpertAndPhase) {
@@ -97,6 +134,11 @@ TEST_F(ExpertMetrics, TellTheFiguresOfEachRouter) {
       HasSubstr("switchyard_expert_dead_ratio{model=\"fake\",layer=\"1\",kind=\"attn_v\","
                 "window=\"life\"} 0.25\n")
   );
+  EXPECT_THAT(
+      text,
+      HasSubstr("switchyard_router_margin{model=\"fake\",layer=\"1\",kind=\"attn_v\","
+                "window=\"1m\"} 0.75\n")
+  );
   EXPECT_THAT(text, Not(HasSubstr("expert_tokens_total")));
 }
 
@@ -104,12 +146,12 @@ TEST_F(ExpertMetrics, OverTheBudgetAreRefusedWithBothNumbers) {
   const v1::GetModelInfoResponse info = TwoRoutersInfo();
 
   const Status refused =
-      CheckExpertSeries(info, {.level = ExpertMetricsLevel::kFull, .max_series = 53});
+      CheckExpertSeries(info, {.level = ExpertMetricsLevel::kFull, .max_series = 59});
 
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(MessageOf(refused), HasSubstr("make 54 Prometheus series"));
-  EXPECT_THAT(MessageOf(refused), HasSubstr("--max-expert-series 53"));
-  EXPECT_TRUE(CheckExpertSeries(info, {.level = ExpertMetricsLevel::kFull, .max_series = 54}).ok());
+  EXPECT_THAT(MessageOf(refused), HasSubstr("make 60 Prometheus series"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("--max-expert-series 59"));
+  EXPECT_TRUE(CheckExpertSeries(info, {.level = ExpertMetricsLevel::kFull, .max_series = 60}).ok());
   EXPECT_TRUE(CheckExpertSeries(info, {.level = ExpertMetricsLevel::kFull, .max_series = 0}).ok());
 }
 

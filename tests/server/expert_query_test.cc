@@ -58,12 +58,19 @@ TEST(ExpertCsv, HasALineForEachExpertAndLeavesOutWhatIsNotKnown) {
     expert.set_gate_weight_sum(0.25 * head);
   }
   router.mutable_stats(1)->set_utilization(1.5);
+  router.set_heads(2);
+  router.mutable_figures()->set_margin(9);
+  v1::HeadFigures& own = *router.add_head_figures();
+  own.set_head(1);
+  own.mutable_figures()->set_margin(0.125);
+  own.mutable_figures()->set_drift(0.5);
 
   EXPECT_EQ(
       ExpertCsv(response),
-      "model,window,window_seconds,layer,kind,head,expert,tokens,gate_weight_sum,utilization\n"
-      "\"a \"\"b\"\", c\",1m,61.5,2,attn_o,0,5,0,0,\n"
-      "\"a \"\"b\"\", c\",1m,61.5,2,attn_o,1,5,3,0.25,1.5\n"
+      "model,window,window_seconds,layer,kind,head,expert,tokens,gate_weight_sum,utilization,"
+      "margin,drift\n"
+      "\"a \"\"b\"\", c\",1m,61.5,2,attn_o,0,5,0,0,,,\n"
+      "\"a \"\"b\"\", c\",1m,61.5,2,attn_o,1,5,3,0.25,1.5,0.125,0.5\n"
   );
 }
 

@@ -123,6 +123,70 @@ TEST(SelectExpertStats, AddsTheFiguresOfEachHeadAndOfTheLayer) {
   EXPECT_EQ(response->routers(0).head_figures_size(), 0);
 }
 
+// Layer 0: (1 + 0.5 + 4 + 13) / 37 tokens. Layer 1: 18.5 / 37 in head 0, 37 / 37 in head 1.
+TEST(SelectExpertStats, TellsTheMeanMarginOfEachHeadAndOfTheLayer) {
+  const auto response = SelectExpertStats(TwoRouters(), {});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_DOUBLE_EQ(response->routers(0).figures().margin(), 0.5);
+  const v1::RouterStats& value = response->routers(1);
+  EXPECT_DOUBLE_EQ(value.head_figures(0).figures().margin(), 0.5);
+  EXPECT_DOUBLE_EQ(value.head_figures(1).figures().margin(), 1);
+  EXPECT_DOUBLE_EQ(value.figures().margin(), 0.75);
+  EXPECT_FALSE(value.figures().has_drift());
+}
+
+// Two experts for each token: 18.5 of margins over 37 assignments, which are 18.5 tokens.
+TEST(SelectExpertStats, CountsAMarginOncePerToken) {
+  ExpertStatistics statistics = TwoRouters();
+  statistics.routers.resize(1);
+  statistics.routers[0].experts = 3;
+  statistics.routers[0].top_k = 2;
+  statistics.routers[0].tokens = {20, 10, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  statistics.routers[0].gate_sum.assign(12, 0);
+  statistics.routers[0].margin_sum = {18, 0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+  const auto response = SelectExpertStats(statistics, {});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_DOUBLE_EQ(response->routers(0).figures().margin(), 1);
+}
+
+TEST(SelectExpertStats, HasNoMarginWhereEveryExpertIsChosen) {
+  ExpertStatistics statistics = TwoRouters();
+  statistics.routers[0].top_k = 2;
+
+  const auto response = SelectExpertStats(statistics, {});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_TRUE(response->routers(0).has_figures());
+  EXPECT_FALSE(response->routers(0).figures().has_margin());
+  EXPECT_TRUE(response->routers(1).figures().has_margin());
+}
+
+// Layer 0 has the shares of the baseline in another total. In layer 1 head 0 had (1, 0) and has
+// them still; head 1 had (1, 0) and now has 12 and 25 of 37: a divergence of 0.4682235.
+TEST(SelectExpertStats, MeasuresDriftFromTheBaselineInEachHead) {
+  ExpertBaseline baseline;
+  baseline.routers.push_back({.kind = "attn", .experts = 2, .top_k = 1, .loads = {26, 48}});
+  baseline.routers.push_back(
+      {.layer = 1, .kind = "attn_v", .heads = 2, .experts = 2, .top_k = 1, .loads = {3, 0, 3, 0}}
+  );
+  v1::GetExpertStatsRequest only_second;
+  only_second.add_layers(1);
+
+  const auto both = SelectExpertStats(TwoRouters(), {}, &baseline);
+  const auto second = SelectExpertStats(TwoRouters(), only_second, &baseline);
+
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_NEAR(both->routers(0).figures().drift(), 0, 1e-12);
+  EXPECT_NEAR(both->routers(1).head_figures(0).figures().drift(), 0, 1e-12);
+  EXPECT_NEAR(both->routers(1).head_figures(1).figures().drift(), 0.4682235, 1e-7);
+  EXPECT_NEAR(both->routers(1).figures().drift(), 0.4682235 / 2, 1e-7);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->routers(0).figures().drift(), both->routers(1).figures().drift());
+}
+
 TEST(SelectExpertStats, HasNoFiguresWithoutWork) {
   v1::GetExpertStatsRequest request;
   request.add_phases(v1::PHASE_RECOMPUTE);

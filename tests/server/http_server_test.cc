@@ -97,7 +97,7 @@ TEST_F(HttpPages, AnswerExpertsAsJsonAndCsv) {
   EXPECT_EQ(parsed["routers"].size(), 1U);
   EXPECT_EQ(parsed["routers"][0]["stats"][3]["tokens"], 20);
   EXPECT_THAT(csv.type, HasSubstr("text/csv"));
-  EXPECT_THAT(csv.body, HasSubstr("fake,life,12,0,attn,0,1,24,12,1.2972972972972974\n"));
+  EXPECT_THAT(csv.body, HasSubstr("fake,life,12,0,attn,0,1,24,12,1.2972972972972974,0.5,\n"));
 }
 
 TEST_F(HttpPages, SayWhatIsWrongWithAQuery) {

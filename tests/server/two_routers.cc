@@ -12,7 +12,8 @@ ExpertStatistics TwoRouters() {
        .experts = 2,
        .top_k = 1,
        .tokens = {3, 4, 10, 20, 0, 0, 1, 1},
-       .gate_sum = {1.5, 2, 5, 10, 0, 0, 0.5, 0.5}}
+       .gate_sum = {1.5, 2, 5, 10, 0, 0, 0.5, 0.5},
+       .margin_sum = {1, 0.5, 4, 13, 0, 0, 9, 9}}
   );
   statistics.routers.push_back(
       {.layer = 1,
@@ -21,7 +22,8 @@ ExpertStatistics TwoRouters() {
        .experts = 2,
        .top_k = 1,
        .tokens = {7, 0, 2, 5, 30, 0, 10, 20, 0, 0, 0, 0, 2, 0, 0, 2},
-       .gate_sum = std::vector<double>(16, 0.25)}
+       .gate_sum = std::vector<double>(16, 0.25),
+       .margin_sum = {3.5, 0, 1, 6, 15, 0, 10, 20, 0, 0, 0, 0, 9, 0, 0, 9}}
   );
   return statistics;
 }
