@@ -150,6 +150,7 @@ EngineLoad EngineCore::Load() const {
 }
 
 void EngineCore::Deliver(Clock::time_point now) {
+  runner_->routing().Tell();
   DeliverScores(now);
   size_t row = 0;
   for (const SequenceSlice& slice : work_.slices) {

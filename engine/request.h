@@ -72,6 +72,7 @@ struct GenerationRequest {
   // If any: nothing is generated. Each is scored behind the prompt, as a completion of its own.
   std::vector<std::vector<int32_t>> continuations = {};
   std::optional<ScoringParameters> scoring = {};
+  bool trace_routing = false;  // whether the sink hears of it; not with beam_search
   SamplingParameters sampling;
   StoppingParameters stopping;
   int32_t priority = 0;  // higher goes first

@@ -72,6 +72,7 @@ struct Sequence {
   int32_t cached_prompt_tokens = 0;  // found in the cache when first admitted
   bool only_scores = false;          // ends when its tokens are scored
   int32_t next_scored = 0;           // the first token whose log-probability has not been told
+  int32_t next_traced = 0;           // the first position whose routing has not been told
   bool has_penalties;
   TokenHistory history;     // empty unless has_penalties
   NgramIndex ngrams;        // empty unless no_repeat_ngram_tokens is set

@@ -66,7 +66,8 @@ StepRunner::StepRunner(
            .vocabulary_size = model.config().vocabulary_size,
            .context_tokens = model.config().context_tokens}
       ),
-      scorer_(model) {
+      scorer_(model),
+      routing_recorder_(model.ops()) {
   sampling_.reserve(static_cast<size_t>(MaxSequences(limits)));
 }
 
@@ -82,6 +83,7 @@ void StepRunner::Prepare(const StepWork& work) {
       scored_.push_back({.sequence = slice.sequence, .position = position});
     }
   }
+  routing_recorder_.Prepare(work.slices);
   batch_ = memory_.batch_builder.Build(work.slices);
 }
 
@@ -92,7 +94,8 @@ Status StepRunner::Run(const StepWork& work) {
   }
   const Scratch::Scope scope(memory_.scratch);
   const TensorView hidden = memory_.scratch.Floats({batch_.tokens, model_.config().model_dim});
-  model_.Forward(batch_, memory_.kv_cache, memory_.scratch, hidden, nullptr);
+  RoutingRecorder* const observer = routing_recorder_.empty() ? nullptr : &routing_recorder_;
+  model_.Forward(batch_, memory_.kv_cache, memory_.scratch, hidden, observer);
   if (!scored_.empty()) {
     RETURN_IF_ERROR(scorer_.Score(
         hidden, batch_.scored_rows, scored_, memory_.scratch, Logits(MaxSequences(limits_))

@@ -12,6 +12,7 @@
 #include "engine/model/scratch.h"
 #include "engine/model/step_batch.h"
 #include "engine/prompt_scorer.h"
+#include "engine/routing_recorder.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/step_work.h"
@@ -44,6 +45,8 @@ class StepRunner {
   // The tokens that were scored, slice after slice, and their values; valid until the next Run.
   std::span<const ScoredToken> scored() const { return scored_; }
   ScoredValue Scored(size_t index) const { return scorer_.Value(index); }
+  // What the routers chose, for the sequences that want to know.
+  RoutingRecorder& routing() { return routing_recorder_; }
 
  private:
   struct Memory {
@@ -66,6 +69,7 @@ class StepRunner {
   Memory memory_;
   Sampler sampler_;
   PromptScorer scorer_;
+  RoutingRecorder routing_recorder_;
 
   // Of the step that was prepared.
   std::vector<const Sequence*> sampling_;

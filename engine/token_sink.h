@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "engine/model/forward_observer.h"
 
 namespace switchyard {
 
@@ -25,6 +26,27 @@ struct TokenEvent {
   // Since the completion's token before this one; of the first, since the request was accepted.
   // Absent where tokens do not come one by one (beam search).
   std::optional<std::chrono::nanoseconds> since_previous = {};
+};
+
+// What one router chose for the tokens of a RoutingEvent.
+struct RoutedTokens {
+  int32_t layer = 0;  // executed
+  RouterKind kind = RouterKind::kAttention;
+  int32_t heads = 1;
+  int32_t top_k = 0;
+  std::span<const int32_t> expert_ids;  // [tokens, heads, top_k], as Routing has them
+  std::span<const float> weights;       // the gate of each
+};
+
+// Which experts worked on consecutive tokens of prompt and completion. The events of a completion
+// follow each other from position 0 without overlap, even when tokens are computed again after a
+// preemption.
+struct RoutingEvent {
+  int32_t completion = 0;
+  int32_t first_token = 0;  // its position
+  int32_t tokens = 0;
+  bool cached = false;  // found in the prefix cache, and so not routed: `routers` is empty
+  std::span<const RoutedTokens> routers = {};  // in executed order; valid during the call
 };
 
 enum class FinishReason : uint8_t {
@@ -61,6 +83,9 @@ class TokenSink {
 
   // One call for each prompt token whose log-probability is wanted, in order, before OnToken.
   virtual void OnPromptToken(const TokenEvent& /*event*/) {}
+
+  // If the request traces its routing: before OnToken of the token that comes after them.
+  virtual void OnRouting(const RoutingEvent& /*event*/) {}
 
   // One call for each token of a completion, in order. kStop ends the completion here with
   // FinishReason::kStop (a stop string was found); the verdict on a stop token is ignored.

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <fstream>
 #include <iostream>
 #include <map>
+#include <string>
 
 #include "clients/cpp/client.h"
 #include "program/command.h"
@@ -8,6 +11,7 @@
 #include "program/local_generation.h"
 #include "program/model_flags.h"
 #include "server/loaded_model.h"
+#include "server/message_json.h"
 
 namespace switchyard {
 namespace {
@@ -18,10 +22,38 @@ struct GenerateFlags {
   GenerationFlags generation;
   bool stats = false;
   CompletionFormat format = CompletionFormat::kText;
+  std::string trace_path;  // empty: no routing trace
+};
+
+// One JSON object a line for each run of tokens. Writes nothing without a path.
+class TraceFile {
+ public:
+  explicit TraceFile(const std::string& path) : path_(path) {
+    if (!path.empty()) {
+      file_.open(path, std::ios::binary);
+    }
+  }
+
+  void Write(const v1::RoutingTrace& trace) { file_ << ToJson(trace).dump() << '\n'; }
+
+  // FAILED_PRECONDITION when something could not be written.
+  Status Check() {
+    file_.flush();
+    return path_.empty() || file_.good()
+               ? OkStatus()
+               : FailedPrecondition(path_, ": cannot be written; choose another place");
+  }
+
+ private:
+  std::string path_;
+  std::ofstream file_;
 };
 
 StatusOr<v1::Finished> GenerateHere(
-    const ModelFlags& flags, const v1::GenerateRequest& request, CompletionPrinter& printer
+    const ModelFlags& flags,
+    const v1::GenerateRequest& request,
+    CompletionPrinter& printer,
+    TraceFile& trace_file
 ) {
   // A terminal may take its time.
   ServingState state{ServingOptions{.outbox_bytes = INT64_MAX}};
@@ -30,7 +62,8 @@ StatusOr<v1::Finished> GenerateHere(
   options.weights = WeightOptionsOf(flags);
   ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadModel(flags.folder, options));
   state.SetModel(std::move(model));
-  return GenerateLocally(state, request, [&printer](const TokenStream::Part& part) {
+  return GenerateLocally(state, request, [&](const TokenStream::Part& part) {
+    std::ranges::for_each(part.routing, [&](const auto& trace) { trace_file.Write(trace); });
     if (!part.prompt.tokens().empty()) {
       printer.OnPromptLogprobs(part.prompt);
     }
@@ -41,11 +74,16 @@ StatusOr<v1::Finished> GenerateHere(
 }
 
 Status Generate(const GenerateFlags& flags) {
-  ASSIGN_OR_RETURN(const v1::GenerateRequest request, RequestOf(flags.generation));
+  ASSIGN_OR_RETURN(v1::GenerateRequest request, RequestOf(flags.generation));
+  TraceFile trace_file(flags.trace_path);
+  RETURN_IF_ERROR(trace_file.Check());
+  if (!flags.trace_path.empty()) {
+    request.mutable_output()->set_routing(true);
+  }
   CompletionPrinter printer(flags.format, flags.generation.completions.value_or(1) > 1);
   StatusOr<v1::Finished> finished = v1::Finished();
   if (flags.server.empty()) {
-    finished = GenerateHere(flags.model, request, printer);
+    finished = GenerateHere(flags.model, request, printer, trace_file);
   } else {
     finished = Client(flags.server)
                    .Generate(
@@ -56,7 +94,8 @@ Status Generate(const GenerateFlags& flags) {
                        },
                        [&printer](const v1::PromptLogprobs& logprobs) {
                          printer.OnPromptLogprobs(logprobs);
-                       }
+                       },
+                       [&trace_file](const v1::RoutingTrace& trace) { trace_file.Write(trace); }
                    );
   }
   RETURN_IF_ERROR(finished.status());
@@ -64,7 +103,7 @@ Status Generate(const GenerateFlags& flags) {
   if (flags.stats) {
     std::cerr << DescribeCompletion(*finished) << std::endl;
   }
-  return OkStatus();
+  return trace_file.Check();
 }
 
 // Option groups let CLI11 check that exactly one of their options is given.
@@ -96,6 +135,13 @@ void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {
       )
       ->transform(CLI::CheckedTransformer(formats))
       ->option_text("text|ids|json [text]");
+  command
+      .add_option(
+          "--trace-routing",
+          flags.trace_path,
+          "Write the experts of each token to a file: one JSON object a line for each run of tokens"
+      )
+      ->type_name("FILE");
   command.add_flag(
       "--stats", flags.stats, "Print tokens/s and the time to the first token to standard error"
   );

@@ -231,6 +231,15 @@ void AddRequestFlags(CLI::App& command, RequestLimits& limits) {
       )
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
+  command
+      .add_option(
+          "--max-trace-bytes",
+          limits.max_trace_bytes,
+          "Largest routing trace of a request, at 8 bytes for each expert of each token; 0: none"
+      )
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->option_text("BYTES [2M]");
 }
 
 }  // namespace
@@ -252,6 +261,7 @@ void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
   options.load.engine.prefix_cache = flags.prefix_cache;
   options.load.engine.ageing = std::chrono::seconds(flags.priority_ageing_seconds);
   options.load.limits = flags.request;
+  options.load.expert_baseline = flags.expert_baseline;
   options.server.max_receive_message_bytes = flags.max_message_bytes;
   options.server.serving = flags.serving;
   options.server.serving.expert_metrics.level = LevelOf(flags.expert_metrics);
@@ -260,4 +270,3 @@ void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
 }
 
 }  // namespace switchyard
-  options.load.expert_baseline = flags.expert_baseline;

@@ -35,6 +35,11 @@ Status CheckBeamsAlone(const v1::GenerateRequest& request) {
         "output.top_logprobs", "is over 0 beside beam_search; 0 gives the chosen tokens'"
     );
   }
+  if (request.output().routing()) {
+    return FieldViolation(
+        "output.routing", "and beam_search are both set; beams give up what they computed"
+    );
+  }
   if (request.sampling().ByteSizeLong() > 0) {
     return FieldViolation("sampling", "and beam_search are both set; a search does not sample");
   }

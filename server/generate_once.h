@@ -30,6 +30,7 @@ class GenerateOnce final : public GenerationReactor<grpc::ServerUnaryReactor, v1
   grpc::ByteBuffer& response_;
   std::vector<v1::Completion> completions_ ABSL_GUARDED_BY(mutex_);
   v1::PromptLogprobs prompt_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RoutingTraces> routing_ ABSL_GUARDED_BY(mutex_);  // by completion
 };
 
 }  // namespace switchyard

@@ -99,6 +99,9 @@ void GenerateStream::Collect(TokenStream::Taken taken) {
     if (!part.prompt.tokens().empty()) {
       events_.emplace_back().mutable_prompt_logprobs()->Swap(&part.prompt);
     }
+    for (v1::RoutingTrace& trace : part.routing) {
+      events_.emplace_back().mutable_routing()->Swap(&trace);
+    }
     if (!part.delta.token_ids().empty() || !part.delta.text().empty()) {
       events_.emplace_back().mutable_delta()->Swap(&part.delta);
     }

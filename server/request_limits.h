@@ -11,8 +11,9 @@ struct RequestLimits {
   int32_t max_stop_strings = 16;
   int32_t max_logit_bias = 1024;  // entries
   int32_t max_top_logprobs = 20;
-  int32_t max_completions = 16;     // n, best_of and the width of a beam search
-  int32_t max_continuations = 256;  // of a Score
+  int32_t max_completions = 16;       // n, best_of and the width of a beam search
+  int32_t max_continuations = 256;    // of a Score
+  int64_t max_trace_bytes = 2 << 20;  // of output.routing
 };
 
 }  // namespace switchyard

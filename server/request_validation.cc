@@ -187,6 +187,57 @@ Status ReadLogprobs(
   return OkStatus();
 }
 
+// Experts that are chosen for a token, all routers together.
+int64_t ChoicesPerToken(const v1::GetModelInfoResponse& info) {
+  int64_t choices = 0;
+  for (const v1::RouterInfo& router : info.routers()) {
+    choices += router.experts() > 1 ? int64_t{router.heads()} * router.top_k() : 0;
+  }
+  return choices;
+}
+
+// Asked for before anything is computed, so that nobody pays for a trace that is too large.
+// Requires: everything else of the request was read.
+Status ReadRouting(
+    const v1::OutputOptions& output, const LoadedModel& model, GenerationRequest& generation
+) {
+  constexpr int64_t kBytesPerChoice = 8;
+  if (!output.routing()) {
+    return OkStatus();
+  }
+  const auto prompt = static_cast<int64_t>(generation.prompt.size());
+  const int64_t tokens = generation.completions * (prompt + generation.stopping.max_tokens);
+  const int64_t choices = std::max<int64_t>(1, ChoicesPerToken(model.info));
+  const int64_t most = model.limits.max_trace_bytes / (choices * kBytesPerChoice);
+  if (tokens > most) {
+    return FieldViolation(
+        "output.routing",
+        Concat(
+            "is asked for ",
+            generation.completions,
+            generation.completions == 1 ? " completion" : " completions",
+            " of a prompt of ",
+            prompt,
+            " tokens and at most ",
+            generation.stopping.max_tokens,
+            " more, together ",
+            tokens,
+            "; this server traces at most ",
+            most,
+            " tokens of this model (--max-trace-bytes ",
+            model.limits.max_trace_bytes,
+            ", ",
+            kBytesPerChoice,
+            " for each of the ",
+            choices,
+            " experts of a token); lower stopping.max_tokens or n, or shorten the prompt"
+        )
+    );
+  }
+  generation.trace_routing = true;
+  return OkStatus();
+}
+
 }  // namespace
 
 Status CheckModelName(const std::string& name, const LoadedModel& model) {
@@ -235,6 +286,7 @@ StatusOr<ValidatedRequest> ValidateRequest(
 
   RETURN_IF_ERROR(ReadScheduling(request.scheduling(), generation));
   RETURN_IF_ERROR(ReadCompletions(request, model, valid));
+  RETURN_IF_ERROR(ReadRouting(request.output(), model, generation));
   valid.request_id = request.request_id();
   valid.has_seed = request.sampling().has_seed();
   valid.stop_strings.assign(

@@ -17,7 +17,7 @@ bool IsGood(FinishReason reason) {
 
 bool IsEmpty(const TokenStream::Part& part) {
   return part.delta.token_ids().empty() && part.delta.text().empty() &&
-         part.prompt.tokens().empty();
+         part.prompt.tokens().empty() && part.routing.empty();
 }
 
 }  // namespace
@@ -53,6 +53,24 @@ void TokenStream::OnPromptToken(const TokenEvent& event) {
     completion.end.is_greedy =
         completion.end.is_greedy && (event.top.empty() || event.top[0].id == event.id);
     AddBytes(static_cast<int64_t>(logprobs.ByteSizeLong()) + kFieldBytes);
+    needs_wake = NeedsWake();
+  }
+  if (needs_wake) {
+    wake_();
+  }
+}
+
+void TokenStream::OnRouting(const RoutingEvent& event) {
+  v1::RoutingTrace trace = DescribeRouting(event);
+  bool needs_wake = false;
+  {
+    const MutexLock lock(mutex_);
+    if (is_over_ || overflowed_) {
+      return;
+    }
+    AddBytes(static_cast<int64_t>(trace.ByteSizeLong()) + kFieldBytes);
+    Completion& completion = *completions_.at(static_cast<size_t>(event.completion));
+    AppendTrace(std::move(trace), completion.part.routing);
     needs_wake = NeedsWake();
   }
   if (needs_wake) {
@@ -129,7 +147,11 @@ TokenStream::Taken TokenStream::Take() {
   for (size_t index = 0; index < completions_.size(); ++index) {
     Completion& completion = *completions_[index];
     if (!IsEmpty(completion.part)) {
-      taken.parts.push_back(std::exchange(completion.part, Part()));
+      Part& part = taken.parts.emplace_back(std::exchange(completion.part, Part()));
+      // The best of several have other numbers than they were made with.
+      for (v1::RoutingTrace& trace : part.routing) {
+        trace.set_completion(static_cast<int32_t>(index));
+      }
       completion.part.delta.set_completion(static_cast<int32_t>(index));
     }
   }

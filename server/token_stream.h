@@ -13,6 +13,7 @@
 #include "server/completion_text.h"
 #include "server/prompt_queue.h"
 #include "server/request_metrics.h"
+#include "server/routing_trace.h"
 #include "switchyard/v1/inference.pb.h"
 #include "text/tokenizer.h"
 
@@ -52,6 +53,7 @@ class TokenStream : public TokenSink {
   void KeepPlace(PromptQueue::Place place);
 
   void OnPromptToken(const TokenEvent& event) override;
+  void OnRouting(const RoutingEvent& event) override;
   Verdict OnToken(const TokenEvent& event) override;
   void OnFinished(const FinishEvent& event) override;
 
@@ -59,6 +61,7 @@ class TokenStream : public TokenSink {
   struct Part {
     v1::Delta delta;            // may be empty
     v1::PromptLogprobs prompt;  // of its prompt, or of its continuation; may be empty
+    RoutingTraces routing;      // of its tokens; may be empty
   };
   // How a completion ended.
   struct End {

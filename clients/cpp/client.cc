@@ -91,7 +91,8 @@ std::optional<milliseconds> RetryDelay(const Status& status) {
 StatusOr<v1::Finished> Client::Generate(
     const v1::GenerateRequest& request,
     const DeltaCallback& on_delta,
-    const PromptLogprobsCallback& on_prompt_logprobs
+    const PromptLogprobsCallback& on_prompt_logprobs,
+    const RoutingCallback& on_routing
 ) const {
   grpc::ClientContext context;
   Prepare(context);
@@ -103,6 +104,8 @@ StatusOr<v1::Finished> Client::Generate(
       finished = response.finished();
     } else if (response.has_prompt_logprobs() && on_prompt_logprobs) {
       on_prompt_logprobs(response.prompt_logprobs());
+    } else if (response.has_routing() && on_routing) {
+      on_routing(response.routing());
     } else if (response.has_delta() && on_delta(response.delta()) == StreamVerdict::kCancel) {
       context.TryCancel();
     }
@@ -171,6 +174,13 @@ StatusOr<v1::GetExpertStatsResponse> Client::GetExpertStats(const v1::GetExpertS
   v1::GetExpertStatsResponse response;
   RETURN_IF_ERROR(FromGrpc(experts_->GetExpertStats(&context, request, &response)));
   return response;
+}
+
+Status Client::ResetExpertWindow() const {
+  grpc::ClientContext context;
+  Prepare(context);
+  v1::ResetExpertWindowResponse response;
+  return FromGrpc(experts_->ResetExpertWindow(&context, {}, &response));
 }
 
 Status Client::StreamExpertStats(

@@ -47,15 +47,17 @@ class Client {
 
   using DeltaCallback = std::function<StreamVerdict(const v1::Delta& delta)>;
   using PromptLogprobsCallback = std::function<void(const v1::PromptLogprobs& logprobs)>;
+  using RoutingCallback = std::function<void(const v1::RoutingTrace& trace)>;
 
   // Streams the completions: `on_delta` for each piece, in order, from the calling thread, which
-  // says whose it is; `on_prompt_logprobs`, if there, for what was asked of the prompt. Returns
-  // when the stream has ended. CANCELLED after kCancel; DATA_LOSS when the stream ends without its
-  // `finished` event.
+  // says whose it is; `on_prompt_logprobs` and `on_routing`, if there, for what was asked of the
+  // prompt and of the experts. Returns when the stream has ended. CANCELLED after kCancel;
+  // DATA_LOSS when the stream ends without its `finished` event.
   StatusOr<v1::Finished> Generate(
       const v1::GenerateRequest& request,
       const DeltaCallback& on_delta,
-      const PromptLogprobsCallback& on_prompt_logprobs = {}
+      const PromptLogprobsCallback& on_prompt_logprobs = {},
+      const RoutingCallback& on_routing = {}
   ) const;
 
   StatusOr<v1::GenerateOnceResponse> GenerateOnce(const v1::GenerateRequest& request) const;
@@ -74,6 +76,8 @@ class Client {
   ) const;
   StatusOr<v1::GetExpertStatsResponse> GetExpertStats(const v1::GetExpertStatsRequest& request
   ) const;
+  // WINDOW_SINCE_RESET begins now.
+  Status ResetExpertWindow() const;
 
   // Asks grpc.health.v1 once. "" stands for the whole server. NOT_FOUND for a service it does not
   // know.

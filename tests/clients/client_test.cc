@@ -189,6 +189,42 @@ TEST_F(ClientTest, TellsTheModelAndItsExperts) {
   EXPECT_EQ(stats->routers_size(), 4);
 }
 
+TEST_F(ClientTest, StreamsTheRoutingThatOneAnswerHas) {
+  Serve();
+  v1::GenerateRequest request = Request(5);
+  request.mutable_output()->set_routing(true);
+  request.mutable_scheduling()->set_bypass_prefix_cache(true);
+  std::vector<int32_t> streamed;
+
+  const auto finished =
+      client_->Generate(request, Continue, {}, [&streamed](const v1::RoutingTrace& trace) {
+        const auto& ids = trace.routers(0).expert_ids();
+        streamed.insert(streamed.end(), ids.begin(), ids.end());
+      });
+  const auto once = client_->GenerateOnce(request);
+
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_TRUE(once.ok()) << once.status();
+  ASSERT_EQ(once->routing_size(), 1);
+  EXPECT_EQ(once->routing(0).tokens(), 3 + 5 - 1);
+  const auto& ids = once->routing(0).routers(0).expert_ids();
+  EXPECT_EQ(streamed, std::vector<int32_t>(ids.begin(), ids.end()));
+}
+
+TEST_F(ClientTest, BeginsAWindowOfExpertCounts) {
+  Serve();
+  ASSERT_TRUE(client_->GenerateOnce(Request(5)).ok());
+  v1::GetExpertStatsRequest request;
+  request.set_window(v1::WINDOW_SINCE_RESET);
+
+  const Status reset = client_->ResetExpertWindow();
+  const auto stats = client_->GetExpertStats(request);
+
+  EXPECT_TRUE(reset.ok()) << reset;
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->routers(0).tokens_routed(), 0);
+}
+
 TEST_F(ClientTest, SaysThatAModelHasNoTokenizer) {
   Serve();
   v1::TokenizeRequest request;
