@@ -12,13 +12,19 @@
 #include "clients/cpp/client.h"
 #include "program/command.h"
 #include "program/expert_heat_map.h"
+#include "program/profile_experts.h"
 #include "program/text_table.h"
+#include "server/expert_baseline.h"
+#include "server/message_json.h"
 
 namespace switchyard {
 namespace {
 
 struct ExpertsFlags {
   std::string server;
+  ProfileFlags profile;  // in place of `server` when that is empty
+  std::string baseline_path;
+  std::string output = "table";
   std::vector<std::string> kinds;
   bool attention_only = false;
   bool json = false;
@@ -77,14 +83,31 @@ std::string Percent(double share) {
   return std::move(text).str();
 }
 
-// One row for each layer (and head) of this kind: tokens, and each expert's count and share of the
-// assignments.
+std::string Fixed(double value) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(3) << value;
+  return std::move(text).str();
+}
+
+// Of the head's own router.
+const v1::RouterFigures& FiguresOf(const v1::RouterStats& router, int head) {
+  const auto own = std::ranges::find_if(router.head_figures(), [head](const auto& figures) {
+    return figures.head() == head;
+  });
+  if (own != router.head_figures().end()) {
+    return own->figures();
+  }
+  return router.heads() > 1 ? v1::RouterFigures::default_instance() : router.figures();
+}
+
+// One row for each layer (and head) of this kind: tokens, margin, drift, and each expert's count
+// and share of the assignments.
 std::string TableOf(const v1::GetExpertStatsResponse& response, const std::string& kind) {
   int most_experts = 0;
   for (const v1::RouterStats& router : response.routers()) {
     most_experts = router.kind() == kind ? std::max(most_experts, router.experts()) : most_experts;
   }
-  std::vector<std::string> header = {"  layer", "tokens"};
+  std::vector<std::string> header = {"  layer", "tokens", "margin", "drift"};
   for (int expert = 0; expert < most_experts; ++expert) {
     header.insert(header.end(), {Concat("expert ", expert), ""});
   }
@@ -98,6 +121,9 @@ std::string TableOf(const v1::GetExpertStatsResponse& response, const std::strin
       const std::string head = router.heads() > 1 ? Concat(" head ", begin / router.experts()) : "";
       std::vector<std::string> row = {
           Concat("  ", router.layer(), head), std::to_string(router.tokens_routed())};
+      const v1::RouterFigures& figures = FiguresOf(router, begin / router.experts());
+      row.push_back(figures.has_margin() ? Fixed(figures.margin()) : "-");
+      row.push_back(figures.has_drift() ? Fixed(figures.drift()) : "-");
       for (int i = begin; i < std::min(begin + router.experts(), router.stats_size()); ++i) {
         const int64_t tokens = router.stats(i).tokens();
         const double share = assignments > 0 ? static_cast<double>(tokens) / assignments : 0;
@@ -155,6 +181,9 @@ void PrintJson(const v1::GetExpertStatsResponse& response, const std::vector<int
          {"tokens_routed", router.tokens_routed()},
          {"stats", experts}}
     );
+    if (router.has_figures()) {
+      report["routers"].back()["figures"] = ToJson(router.figures());
+    }
   }
   std::cout << report.dump(1) << std::endl;
 }
@@ -194,8 +223,29 @@ Status WatchExperts(
   });
 }
 
+// Of the whole model, whatever is shown.
+Status SaveBaseline(const Client& client, const ExpertsFlags& flags) {
+  v1::GetExpertStatsRequest request;
+  request.set_window(kWindows.at(flags.window));
+  ASSIGN_OR_RETURN(const v1::GetExpertStatsResponse response, client.GetExpertStats(request));
+  ASSIGN_OR_RETURN(const ExpertBaseline baseline, BaselineOf(response));
+  return WriteExpertBaseline(flags.baseline_path, baseline);
+}
+
 Status ShowExperts(const ExpertsFlags& flags) {
+  if (flags.server.empty()) {
+    return ProfileExperts(flags.profile, flags.output, flags.baseline_path);
+  }
+  if (flags.output == "html") {
+    return InvalidArgument(
+        "--output html is of --profile; a server's counts are table or json, and "
+        "its dashboard is the page of `serve --http`"
+    );
+  }
   const Client client(flags.server);
+  if (!flags.baseline_path.empty()) {
+    RETURN_IF_ERROR(SaveBaseline(client, flags));
+  }
   v1::GetExpertStatsRequest request;
   request.set_window(kWindows.at(flags.window));
   for (const std::string& kind : flags.kinds) {
@@ -209,7 +259,7 @@ Status ShowExperts(const ExpertsFlags& flags) {
     KeepAttention(response);
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> by_phase, TokensByPhase(client, request.window()));
-  if (flags.json) {
+  if (flags.output == "json") {
     PrintJson(response, by_phase);
   } else {
     PrintTables(response, by_phase);
@@ -217,15 +267,66 @@ Status ShowExperts(const ExpertsFlags& flags) {
   return OkStatus();
 }
 
+// Option groups let CLI11 check that exactly one of their options is given.
+void AddSourceFlags(CLI::App& command, ExpertsFlags& flags) {
+  const std::string title = "Of what (one of these)";
+  CLI::Option_group* const source = command.add_option_group(title);
+  source->add_option("--server", flags.server, "A running server, HOST:PORT")
+      ->type_name("ADDRESS")
+      ->group(title);
+  CLI::Option* const model =
+      source->add_option("--model", flags.profile.model.folder, "A model folder, with --profile")
+          ->type_name("DIR")
+          ->group(title);
+  source->require_option(1);
+  CLI::Option* const profile =
+      command
+          .add_option(
+              "--profile",
+              flags.profile.text_path,
+              "Text file, UTF-8: tell the tokens that each expert gets more often than chance"
+          )
+          ->type_name("FILE")
+          ->needs(model);
+  model->needs(profile);
+  command
+      .add_option(
+          "--min-count",
+          flags.profile.specialisation.min_occurrences,
+          "Of --profile: leave out tokens that occur less often in the text"
+      )
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--top", flags.profile.specialisation.most_tokens, "Of --profile: tokens of each expert"
+      )
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  AddComputeFlags(command, flags.profile.model);
+}
+
 }  // namespace
 
 void AddExpertsCommand(CLI::App& app, RunCommand& run) {
   const auto flags = std::make_shared<ExpertsFlags>();
-  CLI::App* const command =
-      app.add_subcommand("experts", "Show how many tokens each expert of a running server handled");
-  command->add_option("--server", flags->server, "A running server, HOST:PORT")
-      ->type_name("ADDRESS")
-      ->required();
+  CLI::App* const command = app.add_subcommand(
+      "experts",
+      "Show how many tokens each expert of a running server handled, or what the experts of a "
+      "model "
+      "specialise in"
+  );
+  AddSourceFlags(*command, *flags);
+  command
+      ->add_option(
+          "--save-baseline",
+          flags->baseline_path,
+          "Write how the experts share the work to a file, for `serve --expert-baseline`"
+      )
+      ->type_name("FILE");
+  command->add_option("--output", flags->output, "What to print")
+      ->check(CLI::IsMember({"table", "json", "html"}))
+      ->capture_default_str();
   command
       ->add_option("--kind", flags->kinds, "Only these routers; may be repeated. All when absent")
       ->check(CLI::IsMember({"attn", "attn_q", "attn_k", "attn_v", "attn_o", "ffn"}))
@@ -239,8 +340,13 @@ void AddExpertsCommand(CLI::App& app, RunCommand& run) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 60.0))
       ->capture_default_str();
-  command->add_flag("--json", flags->json, "Print one JSON object");
-  command->callback([flags, &run] { run = [flags] { return ShowExperts(*flags); }; });
+  command->add_flag("--json", flags->json, "The same as --output json");
+  command->callback([flags, &run] {
+    run = [flags] {
+      flags->output = flags->json ? "json" : flags->output;
+      return ShowExperts(*flags);
+    };
+  });
 }
 
 }  // namespace switchyard

@@ -79,4 +79,6 @@ demonstrate bible-moa "Mixture of attention heads (MoA), in the JetMoE layout" a
 demonstrate bible-switchhead "SwitchHead: experts inside each attention head" attn_v \
   "Then the king said unto the people,"
 echo
-echo "Done. To go on: $switchyard serve --model $root/models/bible-moa"
+echo "Done. To see the experts of a running model as a heat map, open http://127.0.0.1:8080/ after"
+echo "  $switchyard serve --model $root/models/bible-moa --http 127.0.0.1:8080 &"
+echo "  $switchyard bench --server localhost:50051 --concurrency 4 --duration 60"

@@ -63,6 +63,33 @@ class ClientTest(unittest.TestCase):
         cls.client.wait_until_serving(60)
 
 
+class Tracing(ClientTest):
+    def test_routing_tells_the_experts_of_each_token_but_the_last(self):
+        stream = self.client.generate(PROMPT, max_tokens=6, ignore_eos=True, routing=True, bypass_prefix_cache=True)
+
+        done = stream.result()
+
+        self.assertEqual(sum(trace.tokens for trace in done.routing), 9)
+        self.assertEqual([r.kind for r in done.routing[0].routers], ["attn", "ffn", "attn", "ffn"])
+        for trace in done.routing:
+            for router in trace.routers:
+                self.assertEqual(len(router.expert_ids), trace.tokens * router.heads * router.top_k)
+                self.assertAlmostEqual(sum(router.weights), trace.tokens, places=5)
+
+    def test_one_answer_has_the_routing_of_the_stream(self):
+        parameters = {"max_tokens": 6, "temperature": 0, "ignore_eos": True, "routing": True, "bypass_prefix_cache": True}
+        streamed = self.client.generate(PROMPT, **parameters).result().routing
+
+        (whole,) = self.client.generate_once(PROMPT, **parameters).routing
+
+        self.assertEqual((whole.first_position, whole.tokens, whole.cached), (0, 9, False))
+        ids = [expert for trace in streamed for expert in trace.routers[3].expert_ids]
+        self.assertEqual(list(whole.routers[3].expert_ids), ids)
+
+    def test_nothing_is_traced_unless_asked_for(self):
+        self.assertEqual(self.client.generate_once(PROMPT, max_tokens=2).routing, ())
+
+
 class Generating(ClientTest):
     def test_a_stream_ends_with_the_whole_completion(self):
         stream = self.client.generate(PROMPT, max_tokens=20, seed=3, ignore_eos=True)
@@ -359,6 +386,12 @@ class Facts(ClientTest):
         self.assertTrue(info.has_tokenizer)
         self.assertEqual([(r.layer, r.kind) for r in info.routers], [(0, "attn"), (0, "ffn"), (1, "attn"), (1, "ffn")])
         self.assertIn("temperature", info.default_sampling)
+        self.assertEqual(info.dtype, "f32")
+        self.assertEqual(
+            [(k.kind, k.routers, k.heads, k.experts, k.top_k) for k in info.router_kinds],
+            [("attn", 2, 1, 4, 2), ("ffn", 2, 1, 4, 2)],
+        )
+        self.assertFalse(info.has_expert_baseline)
 
     def test_load_accounts_for_the_blocks_and_the_refused(self):
         with self.assertRaises(InvalidRequestError):
@@ -398,6 +431,40 @@ class Facts(ClientTest):
 
         self.assertEqual([(r.layer, r.kind) for r in warm_up], [(1, "ffn")])
         self.assertGreater(warm_up[0].tokens_routed, 0)
+
+    def test_expert_stats_have_figures_of_what_was_routed(self):
+        self.client.generate_once(PROMPT, max_tokens=6, ignore_eos=True)
+
+        router = self.client.expert_stats(layers=[0], kinds=["attn"]).routers[0]
+
+        self.assertGreater(router.figures.margin, 0)
+        self.assertIsNone(router.figures.drift)
+        self.assertAlmostEqual(sum(count.utilization for count in router.counts), 4)
+        self.assertEqual(router.head_figures, {})
+
+    def test_a_window_begins_when_it_is_reset(self):
+        self.client.generate_once(PROMPT, max_tokens=6, ignore_eos=True)
+        self.client.reset_expert_window()
+        empty = self.client.expert_stats(window="reset").routers[0]
+        self.client.generate_once(PROMPT, max_tokens=2, ignore_eos=True, bypass_prefix_cache=True)
+
+        router = self.client.expert_stats(window="reset").routers[0]
+
+        self.assertEqual((empty.tokens_routed, empty.figures, empty.counts[0].utilization), (0, None, None))
+        self.assertEqual(router.tokens_routed, 5)
+
+    def test_expert_stats_come_as_a_stream_until_it_is_closed(self):
+        stream = self.client.stream_expert_stats(interval=0.1, layers=[1], kinds=["ffn"])
+
+        first, second = next(stream), next(stream)
+        stream.close()
+
+        self.assertEqual([(r.layer, r.kind) for r in first.routers], [(1, "ffn")])
+        self.assertGreater(second.uptime_seconds, first.uptime_seconds)
+
+    def test_a_bad_interval_is_refused(self):
+        with self.assertRaises(InvalidRequestError):
+            next(self.client.stream_expert_stats(interval=0.001))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from switchyard.completion import (
     Delta,
     GenerationStream,
     Logprob,
+    RouterTrace,
+    RoutingTrace,
     Score,
     Scores,
     Timings,
@@ -30,7 +32,17 @@ from switchyard.errors import (
     SwitchyardError,
     UnavailableError,
 )
-from switchyard.model import ExpertCount, ExpertStatistics, Load, ModelInfo, Router, RouterStatistics, Tokens
+from switchyard.model import (
+    ExpertCount,
+    ExpertStatistics,
+    Load,
+    ModelInfo,
+    Router,
+    RouterFigures,
+    RouterKind,
+    RouterStatistics,
+    Tokens,
+)
 
 __all__ = [
     "CancelledError",
@@ -49,7 +61,11 @@ __all__ = [
     "ModelNotFoundError",
     "OverloadedError",
     "Router",
+    "RouterFigures",
+    "RouterKind",
     "RouterStatistics",
+    "RouterTrace",
+    "RoutingTrace",
     "Score",
     "Scores",
     "ServerError",

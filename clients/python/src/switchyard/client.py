@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Iterator, Sequence
 
 import grpc
 from google.protobuf import wrappers_pb2
@@ -14,6 +14,7 @@ from switchyard.completion import (
     Scores,
     to_completion,
     to_delta,
+    to_routing_trace,
     to_scores,
     to_token_logprobs,
 )
@@ -31,6 +32,13 @@ _PHASES = {
     "decode": experts_pb2.PHASE_DECODE,
     "recompute": experts_pb2.PHASE_RECOMPUTE,
     "warm_up": experts_pb2.PHASE_WARM_UP,
+}
+_WINDOWS = {
+    "life": experts_pb2.WINDOW_LIFE,
+    "10s": experts_pb2.WINDOW_10_SECONDS,
+    "1m": experts_pb2.WINDOW_1_MINUTE,
+    "10m": experts_pb2.WINDOW_10_MINUTES,
+    "reset": experts_pb2.WINDOW_SINCE_RESET,
 }
 
 
@@ -100,7 +108,8 @@ class Client:
         request = generation_request(prompt, model=self._model, **parameters)
         response = self._call(self._inference.GenerateOnce, request, timeout)
         wholes = [to_delta(part, index) for index, part in enumerate([response, *response.further_completions])]
-        return to_completion(wholes, response.finished, tuple(map(to_token_logprobs, response.prompt_logprobs)))
+        logprobs = tuple(map(to_token_logprobs, response.prompt_logprobs))
+        return to_completion(wholes, response.finished, logprobs, tuple(map(to_routing_trace, response.routing)))
 
     def score(
         self,
@@ -153,17 +162,38 @@ class Client:
         layers: Iterable[int] = (),
         kinds: Iterable[str] = (),
         phases: Iterable[str] = (),
+        window: str = "life",
         timeout: float | None = None,
     ) -> ExpertStatistics:
-        """How many tokens each expert handled since the server began.
+        """How many tokens each expert handled, and how evenly they share the work.
 
         Empty filters mean all layers and kinds, and the phases "prefill" and "decode"; there are also "recompute"
-        and "warm_up".
+        and "warm_up". window: "life" (since the server began), "10s", "1m", "10m", or "reset" (since the last
+        reset_expert_window).
         """
-        request = experts_pb2.GetExpertStatsRequest(
-            model=self._model, layers=layers, kinds=kinds, phases=[_PHASES[phase] for phase in phases]
-        )
+        request = self._expert_request(layers, kinds, phases, window)
         return to_expert_statistics(self._call(self._experts.GetExpertStats, request, timeout))
+
+    def stream_expert_stats(
+        self,
+        *,
+        interval: float = 1.0,
+        layers: Iterable[int] = (),
+        kinds: Iterable[str] = (),
+        phases: Iterable[str] = (),
+        window: str = "life",
+        timeout: float | None = None,
+    ) -> Iterator[ExpertStatistics]:
+        """As expert_stats, at once and then every `interval` seconds (0.1 to 60) until the iterator is closed."""
+        request = experts_pb2.StreamExpertStatsRequest(
+            stats=self._expert_request(layers, kinds, phases, window), interval_ms=round(1000 * interval)
+        )
+        call = self._experts.StreamExpertStats(request, timeout=self._seconds(timeout))
+        return self._read_expert_stats(call)
+
+    def reset_expert_window(self, *, timeout: float | None = None) -> None:
+        """The window "reset" begins now, for every client of the server."""
+        self._call(self._experts.ResetExpertWindow, experts_pb2.ResetExpertWindowRequest(model=self._model), timeout)
 
     def is_serving(self, *, timeout: float = 1.0) -> bool:
         """Whether the server is ready: reachable, its model loaded and warm."""
@@ -183,6 +213,27 @@ class Client:
                 )
             time.sleep(pause)
             pause = min(2 * pause, 0.25)
+
+    def _expert_request(
+        self, layers: Iterable[int], kinds: Iterable[str], phases: Iterable[str], window: str
+    ) -> experts_pb2.GetExpertStatsRequest:
+        return experts_pb2.GetExpertStatsRequest(
+            model=self._model,
+            layers=layers,
+            kinds=kinds,
+            phases=[_PHASES[phase] for phase in phases],
+            window=_WINDOWS[window],
+        )
+
+    @staticmethod
+    def _read_expert_stats(call) -> Iterator[ExpertStatistics]:
+        try:
+            for response in call:
+                yield to_expert_statistics(response)
+        except grpc.RpcError as error:
+            raise from_grpc(error) from None
+        finally:
+            call.cancel()
 
     def _seconds(self, timeout: float | None) -> float | None:
         return self._timeout if timeout is None else timeout

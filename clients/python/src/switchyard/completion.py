@@ -39,6 +39,33 @@ class Delta:
 
 
 @dataclass(frozen=True)
+class RouterTrace:
+    """The experts that one router chose for a run of tokens, and the gate of each of them."""
+
+    layer: int
+    kind: str  # as Router.kind
+    heads: int
+    top_k: int
+    expert_ids: Sequence[int]  # tokens * heads * top_k, the token outermost, by falling score
+    weights: Sequence[float]
+
+
+@dataclass(frozen=True)
+class RoutingTrace:
+    """Which experts worked on consecutive tokens of prompt and completion.
+
+    cached: they were found in the prefix cache, so nothing was routed and `routers` is empty. The last token of a
+    completion is in no trace: what would follow it is not computed.
+    """
+
+    completion: int  # whose it is: 0 to n - 1
+    first_position: int  # 0 is the first token of the prompt
+    tokens: int
+    cached: bool
+    routers: Sequence[RouterTrace]
+
+
+@dataclass(frozen=True)
 class Usage:
     prompt_tokens: int
     completion_tokens: int  # of all completions that were returned; counts a matched stop token
@@ -97,6 +124,7 @@ class Completion:
     prompt_token_ids: Sequence[int]  # empty unless echo_prompt_tokens was set
     choices: Sequence[Choice]
     prompt_logprobs: Sequence[TokenLogprobs]  # from the prompt's second token on, if asked for by prompt_top_logprobs
+    routing: Sequence[RoutingTrace] = ()  # if asked for
 
 
 @dataclass(frozen=True)
@@ -121,7 +149,7 @@ class GenerationStream:
     """An iterator over the deltas of one request; those of several completions come mixed, each says whose it is.
 
     After the last delta, `finished` holds the whole Completion; before, it is None. `prompt_logprobs` grows while
-    they come, before the first delta. Closing the stream early (close(), or leaving a `with` block) cancels the
+    they come, before the first delta; `routing` grows all the time, if it was asked for. Closing the stream early (close(), or leaving a `with` block) cancels the
     request, and the server stops working for it. Iterating raises the errors of switchyard.errors.
     """
 
@@ -130,6 +158,7 @@ class GenerationStream:
         self._deltas: list[Delta] = []
         self._closed = False
         self.prompt_logprobs: list[TokenLogprobs] = []
+        self.routing: list[RoutingTrace] = []
         self.finished: Completion | None = None
 
     def __iter__(self) -> Iterator[Delta]:
@@ -146,8 +175,12 @@ class GenerationStream:
                     return self._deltas[-1]
                 if event == "prompt_logprobs":
                     self.prompt_logprobs.extend(map(to_token_logprobs, response.prompt_logprobs.tokens))
+                if event == "routing":
+                    self.routing.append(to_routing_trace(response.routing))
                 if event == "finished":
-                    self.finished = to_completion(join(self._deltas), response.finished, self.prompt_logprobs)
+                    self.finished = to_completion(
+                        join(self._deltas), response.finished, self.prompt_logprobs, self.routing
+                    )
         except grpc.RpcError as error:
             self._closed = True
             raise from_grpc(error) from None
@@ -184,6 +217,13 @@ def to_logprob(message: inference_pb2.TokenLogprob) -> Logprob:
 
 def to_token_logprobs(message: inference_pb2.TokenLogprobs) -> TokenLogprobs:
     return TokenLogprobs(to_logprob(message.chosen), tuple(map(to_logprob, message.top)))
+
+
+def to_routing_trace(message: inference_pb2.RoutingTrace) -> RoutingTrace:
+    routers = tuple(
+        RouterTrace(r.layer, r.kind, r.heads, r.top_k, tuple(r.expert_ids), tuple(r.weights)) for r in message.routers
+    )
+    return RoutingTrace(message.completion, message.first_position, message.tokens, message.cached, routers)
 
 
 def to_delta(message, completion: int = 0) -> Delta:
@@ -232,7 +272,10 @@ def to_end(message) -> dict:
 
 
 def to_completion(
-    wholes: Sequence[Delta], finished: inference_pb2.Finished, prompt_logprobs: Sequence[TokenLogprobs]
+    wholes: Sequence[Delta],
+    finished: inference_pb2.Finished,
+    prompt_logprobs: Sequence[TokenLogprobs],
+    routing: Sequence[RoutingTrace] = (),
 ) -> Completion:
     """wholes: all that came of each completion, in order; those of which nothing came may be missing at the end."""
     missing = [Delta("", ())] * (max(1, len(finished.completions)) - len(wholes))
@@ -253,6 +296,7 @@ def to_completion(
         prompt_token_ids=tuple(finished.prompt_token_ids),
         choices=choices,
         prompt_logprobs=tuple(prompt_logprobs),
+        routing=tuple(routing),
     )
 
 

@@ -37,6 +37,7 @@ def generation_request(
     top_logprobs: int | None = None,
     echo_prompt_tokens: bool | None = None,
     prompt_top_logprobs: int | None = None,
+    routing: bool | None = None,
     n: int | None = None,
     best_of: int | None = None,
     beam_width: int | None = None,
@@ -65,6 +66,7 @@ def generation_request(
     top_logprobs: 0 to 20; each token comes with its log-probability and so many likeliest ones beside it.
     echo_prompt_tokens: whether the completion tells the ids of the prompt. prompt_top_logprobs: as top_logprobs, for
     the tokens of the prompt from the second on.
+    routing: whether the completion tells which experts worked on each token; not with beam_width.
     n: how many completions, 1 to 16; they are in `choices`, and the i-th is what seed + i gives. best_of: sample so
     many and return the n with the highest mean log-probability.
     beam_width: search with so many beams instead of sampling; no sampling parameter may be given then.
@@ -113,6 +115,7 @@ def generation_request(
             top_logprobs=top_logprobs,
             echo_prompt_tokens=echo_prompt_tokens,
             prompt_top_logprobs=prompt_top_logprobs,
+            routing=routing,
         ),
         scheduling=scheduling_options(priority, cache_salt, bypass_prefix_cache),
         n=n,
