@@ -78,7 +78,8 @@ void ActiveRequests::ExpireDeadlines(Clock::time_point now) {
 
 void ActiveRequests::Finish(Sequence& sequence, const FinishEvent& event) {
   LogDebug(
-      "event=finished request_id={} completion={} reason={} prompt_tokens={} completion_tokens={}",
+      "event=sequence_finished request_id={} completion={} reason={} prompt_tokens={} "
+      "completion_tokens={}",
       static_cast<uint64_t>(sequence.request_id),
       event.completion,
       static_cast<int>(event.reason),

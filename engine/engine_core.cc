@@ -306,7 +306,7 @@ void EngineCore::LogStep() const {
   }
   const EngineLoad load = requests_.Load();
   LogDebug(
-      "event=step running={} waiting={} available_blocks={} {}",
+      "event=step running={} waiting={} available_blocks={} plan={}",
       load.running_requests,
       load.waiting_requests,
       load.available_blocks,

@@ -1,6 +1,5 @@
 #include "program/local_generation.h"
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <algorithm>
@@ -46,11 +45,10 @@ StatusOr<v1::Finished> GenerateLocally(
 ) {
   grpc::ByteBuffer bytes;
   RETURN_IF_ERROR(SerializeMessage(request, bytes));
-  // A call that came from nowhere: no deadline, and nobody who could cancel it.
-  const grpc::CallbackServerContext context;
+  IncomingCall from_here(state);
   // Shared with the engine's thread, which may still be inside Wake when this function returns.
   const auto alarm = std::make_shared<Alarm>();
-  GenerationCall call{.context = context, .request = bytes, .wake = [alarm] { alarm->Wake(); }};
+  GenerationCall call{.call = from_here, .request = bytes, .wake = [alarm] { alarm->Wake(); }};
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Generation> generation,
       Generation::Start<v1::GenerateRequest>(state, std::move(call))

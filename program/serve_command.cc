@@ -1,3 +1,5 @@
+#include <map>
+
 #include "base/log.h"
 #include "program/command.h"
 #include "program/model_flags.h"
@@ -16,10 +18,12 @@ struct ServeFlags {
   int32_t default_max_tokens = LoadOptions().default_max_tokens;
   int32_t drain_timeout_seconds = 15;
   std::string log_level = "info";
+  std::string log_format = "text";
 };
 
 Status Serve(const ServeFlags& flags) {
   SetLogLevel(flags.log_level);
+  SetLogFormat(flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   ServeOptions options;
   options.model_folder = flags.model.folder;
   options.server.listen_address = flags.listen_address;
@@ -35,6 +39,28 @@ Status Serve(const ServeFlags& flags) {
     return FailedPrecondition("the server did not start; its last log line says why");
   }
   return OkStatus();
+}
+
+void AddLogFlags(CLI::App& command, ServeFlags& flags) {
+  command.add_option("--log-level", flags.log_level, "How much to log")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}))
+      ->capture_default_str();
+  command.add_option("--log-format", flags.log_format, "key=value words, or a JSON object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--log-requests",
+          flags.limits.serving.log_requests,
+          "Whether a request that is accepted, finished or refused makes a line"
+      )
+      ->transform(CLI::Transformer(std::map<std::string, bool>{{"on", true}, {"off", false}}))
+      ->option_text("on|off [on]");
+  command.add_flag(
+      "--log-prompts",
+      flags.limits.serving.log_prompts,
+      "Log what clients write and what they get, 16 KiB of each; else neither is ever logged"
+  );
 }
 
 }  // namespace
@@ -92,9 +118,7 @@ void AddServeCommand(CLI::App& app, RunCommand& run) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
-  command->add_option("--log-level", flags->log_level, "How much to log")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}))
-      ->capture_default_str();
+  AddLogFlags(*command, *flags);
   command->callback([flags, &run] { run = [flags] { return Serve(*flags); }; });
 }
 

@@ -15,9 +15,9 @@ class GenerateOnce final : public GenerationReactor<grpc::ServerUnaryReactor, v1
  public:
   // `state`, `context` and `response` must outlive the RPC.
   GenerateOnce(
-      ServingState& state, const grpc::ServerContextBase& context, grpc::ByteBuffer& response
+      ServingState& state, grpc::CallbackServerContext& context, grpc::ByteBuffer& response
   )
-      : GenerationReactor(state, context), response_(response) {}
+      : GenerationReactor(state, "GenerateOnce", context), response_(response) {}
 
   // Finishes the RPC if the generation is over.
   void Deliver() override;

@@ -18,8 +18,8 @@ class GenerateStream final
     : public GenerationReactor<grpc::ServerWriteReactor<grpc::ByteBuffer>, v1::GenerateRequest> {
  public:
   // `state` and `context` must outlive the RPC.
-  GenerateStream(ServingState& state, const grpc::ServerContextBase& context)
-      : GenerationReactor(state, context) {}
+  GenerateStream(ServingState& state, grpc::CallbackServerContext& context)
+      : GenerationReactor(state, "Generate", context) {}
 
   void OnWriteDone(bool ok) override;
   // Ends the stream if its client has not read for too long.

@@ -1,7 +1,5 @@
 #include "server/generation.h"
 
-#include <grpc/support/time.h>
-
 #include <algorithm>
 #include <exception>
 #include <random>
@@ -53,17 +51,24 @@ const char* SizeRemedy(const ValidatedRequest& valid, WakeWhen wake_when) {
              : nullptr;
 }
 
-// When the client stops waiting; absent when it never does.
-std::optional<Clock::time_point> DeadlineOf(const grpc::ServerContextBase& context) {
-  // Counted from now in gRPC's own arithmetic, which saturates: a client may ask for a thousand
-  // years.
-  constexpr int64_t kLongestSeconds = 10LL * 365 * 24 * 3600;
-  const gpr_timespec deadline = context.raw_deadline();
-  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
-  if (left.tv_sec > kLongestSeconds) {
-    return std::nullopt;
+// Of a client's, nothing longer comes into the log.
+constexpr size_t kMaxLoggedIdBytes = 128;
+constexpr size_t kMaxLoggedTextBytes = 16 << 10;
+
+void AppendForLog(const std::string& text, std::string& logged) {
+  logged.append(text, 0, kMaxLoggedTextBytes - std::min(logged.size(), kMaxLoggedTextBytes));
+}
+
+template <typename Request>
+std::string PromptForLog(const Request& request) {
+  std::string prompt;
+  if (request.has_prompt_text()) {
+    AppendForLog(request.prompt_text(), prompt);
   }
-  return Clock::now() + std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
+  for (const int32_t id : request.prompt_tokens().ids()) {
+    AppendForLog(Concat(prompt.empty() ? "" : " ", id), prompt);
+  }
+  return prompt;
 }
 
 }  // namespace
@@ -83,13 +88,20 @@ StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
 ) {
   Request request;
   RETURN_IF_ERROR(ParseMessage(call.request, request));
+  CallRecord& record = call.call.record();
+  record.request_id = request.request_id().substr(0, kMaxLoggedIdBytes);
+  if (call.call.KeepsTexts()) {
+    record.prompt = PromptForLog(request);
+  }
   ASSIGN_OR_RETURN(LoadedModel * model, state.ModelForNewWork(request.model()));
   RETURN_IF_ERROR(CheckRoom(state, *model->engine));
   ASSIGN_OR_RETURN(ValidatedRequest valid, ValidateRequest(request, *model));
 
-  std::unique_ptr<Generation> generation(new Generation(state, *model));
+  std::unique_ptr<Generation> generation(new Generation(state, *model, call.call));
   ASSIGN_OR_RETURN(generation->registration_, state.requests().Register(valid.request_id));
+  record.request_id = generation->registration_.id();
   RETURN_IF_ERROR(generation->Submit(std::move(valid), call));
+  call.call.Accept();
   return generation;
 }
 
@@ -128,14 +140,10 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
       model_.tokenizer.get(), std::move(options), std::move(call.wake)
   );
   stream_->KeepPlace(*std::move(place));
-  request.deadline = DeadlineOf(call.context);
+  request.deadline = call_.deadline();
   request.sink = stream_;
-  LogDebug(
-      "event=accepted request_id={} prompt_tokens={} max_tokens={}",
-      registration_.id(),
-      request.prompt.size(),
-      request.stopping.max_tokens
-  );
+  call_.record().prompt_tokens = prompt_tokens_;
+  call_.record().max_tokens = request.stopping.max_tokens;
   const StatusOr<RequestId> submitted = model_.engine->Submit(std::move(request));
   if (submitted.status().code() == StatusCode::kResourceExhausted) {
     return state_.Full(RefusalReason::kQueuedRequests, submitted.status());
@@ -150,15 +158,33 @@ void Generation::Cancel() {
   model_.engine->Cancel(engine_id_);
 }
 
+TokenStream::Taken Generation::Take() {
+  TokenStream::Taken taken = stream_->Take();
+  if (call_.KeepsTexts()) {
+    for (const TokenStream::Part& part : taken.parts) {
+      AppendForLog(part.delta.text(), completion_);
+    }
+  }
+  return taken;
+}
+
+void Generation::TellEnd(const TokenStream::Taken& taken, const Status& status) {
+  const FinishEvent& first = taken.ends.front().event;
+  CallEnd end{
+      .status = status,
+      .reason = taken.overflowed ? "outbox_full" : NameOf(first.reason),
+      .cached_prompt_tokens = taken.cached_prompt_tokens,
+      .queue_seconds = first.queue_seconds,
+      .time_to_first_token_seconds = first.time_to_first_token_seconds,
+      .completion = completion_};
+  for (const TokenStream::End& one : taken.ends) {
+    end.completion_tokens += one.event.completion_tokens;
+    end.total_seconds = std::max(end.total_seconds, one.event.total_seconds);
+  }
+  call_.Finish(end);
+}
+
 GenerationEnd Generation::End(const TokenStream::Taken& taken) {
-  const FinishEvent& event = taken.ends.front().event;
-  LogDebug(
-      "event=finished request_id={} reason={} completion_tokens={} total_seconds={:.3f}",
-      registration_.id(),
-      NameOf(event.reason),
-      event.completion_tokens,
-      event.total_seconds
-  );
   GenerationEnd end{.status = StatusOf(taken), .finished = {}, .completions = taken.ends};
   if (end.status.ok()) {
     end.finished = Describe(taken);
@@ -166,6 +192,7 @@ GenerationEnd Generation::End(const TokenStream::Taken& taken) {
     // Its other completions, if there are any.
     model_.engine->Cancel(engine_id_);
   }
+  TellEnd(taken, end.status);
   registration_.Release();
   return end;
 }
@@ -181,14 +208,14 @@ GenerationEnd Generation::EndStalled(std::chrono::milliseconds waited) {
   // What is there already is not sent, so that it need not be kept.
   stream_->Take();
   registration_.Release();
-  return {
-      .status = ResourceExhausted(
-          "the client has not read its stream for ",
-          std::chrono::duration<double>(waited).count(),
-          " seconds, the most that this server waits; read faster, or start the server with a ",
-          "larger --stall-timeout"
-      ),
-      .finished = {}};
+  const Status status = ResourceExhausted(
+      "the client has not read its stream for ",
+      std::chrono::duration<double>(waited).count(),
+      " seconds, the most that this server waits; read faster, or start the server with a ",
+      "larger --stall-timeout"
+  );
+  call_.Finish({.status = status, .reason = "stalled", .completion = completion_});
+  return {.status = status, .finished = {}};
 }
 
 Status Generation::OverflowStatus() const {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
@@ -9,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "server/call/incoming_call.h"
 #include "server/request_registry.h"
 #include "server/serving_state.h"
 #include "server/token_stream.h"
@@ -21,7 +22,7 @@ namespace switchyard {
 
 // An RPC as gRPC hands it over, and when it wants to hear of the generation.
 struct GenerationCall {
-  const grpc::ServerContextBase& context;
+  IncomingCall& call;               // outlives the generation
   const grpc::ByteBuffer& request;  // as a message on the wire
   WakeWhen wake_when = WakeWhen::kAnythingCame;
   std::function<void()> wake;  // as TokenStream's
@@ -47,7 +48,7 @@ class Generation {
   // The client is gone: the engine drops the request before its next step.
   void Cancel();
 
-  TokenStream::Taken Take() { return stream_->Take(); }
+  TokenStream::Taken Take();
 
   // Gives the request's id back, so that the client may use it again as soon as it reads the end,
   // and says how it ended. Requires: taken.ends.
@@ -58,19 +59,22 @@ class Generation {
   GenerationEnd EndStalled(std::chrono::milliseconds waited);
 
  private:
-  Generation(ServingState& state, LoadedModel& model) : state_(state), model_(model) {}
+  Generation(ServingState& state, LoadedModel& model, IncomingCall& call)
+      : state_(state), model_(model), call_(call) {}
 
   template <typename Request>
   static StatusOr<std::unique_ptr<Generation>> TryStart(ServingState& state, GenerationCall& call);
   Status Submit(ValidatedRequest valid, GenerationCall& call);
   Status StatusOf(const TokenStream::Taken& taken) const;
   Status OverflowStatus() const;
+  void TellEnd(const TokenStream::Taken& taken, const Status& status);
   v1::Finished Describe(const TokenStream::Taken& taken) const;
   v1::CompletionEnd DescribeEnd(const TokenStream::End& end) const;
   bool IsEos(const FinishEvent& event) const;
 
   ServingState& state_;
   LoadedModel& model_;
+  IncomingCall& call_;
   // What to do when the whole result is too large to be held; null when it is taken as it comes.
   const char* size_remedy_ = nullptr;
   RequestRegistry::Registration registration_;
@@ -80,6 +84,7 @@ class Generation {
   bool ignores_eos_ = false;
   int32_t prompt_tokens_ = 0;
   std::vector<int32_t> echoed_prompt_;  // empty unless asked for
+  std::string completion_;              // all of them, for the log, if it takes texts
   std::atomic<bool> client_cancelled_ = false;
 };
 

@@ -1,13 +1,14 @@
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
 
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "base/mutex.h"
+#include "server/call/incoming_call.h"
 #include "server/generation.h"
 #include "server/grpc_status.h"
 #include "server/open_streams.h"
@@ -29,6 +30,7 @@ class GenerationReactor : public Reactor,
     self_ = this->shared_from_this();
     if (const Status status = TryBegin(request, wake_when); !status.ok()) {
       state_.counters().CountRefusal(status.code());
+      call_.Refuse(status);
       this->Finish(ToGrpcStatus(status));
       return;
     }
@@ -53,11 +55,12 @@ class GenerationReactor : public Reactor,
 
  protected:
   // Both must outlive the RPC.
-  GenerationReactor(ServingState& state, const grpc::ServerContextBase& context)
-      : state_(state), context_(context) {}
+  GenerationReactor(ServingState& state, const char* method, grpc::CallbackServerContext& context)
+      : state_(state), context_(context), call_(state, method, context) {}
 
   ServingState& state_;
   const grpc::ServerContextBase& context_;
+  IncomingCall call_;
   Mutex mutex_;
   std::unique_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);  // null until accepted
 
@@ -72,8 +75,7 @@ class GenerationReactor : public Reactor,
     ASSIGN_OR_RETURN(
         std::unique_ptr<Generation> generation,
         Generation::Start<Request>(
-            state_,
-            {.context = context_, .request = request, .wake_when = wake_when, .wake = Wake()}
+            state_, {.call = call_, .request = request, .wake_when = wake_when, .wake = Wake()}
         )
     );
     const MutexLock lock(mutex_);

@@ -20,9 +20,12 @@ namespace switchyard {
 namespace {
 
 // For RPCs that need nothing but processor time.
-grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext& context, const Status& status) {
-  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
+template <typename Request, typename Response, typename Answer>
+grpc::ServerUnaryReactor* AnswerNow(
+    ServingState& state, const UnaryCall& call, const Answer& answer
+) {
+  grpc::ServerUnaryReactor* const reactor = call.context.DefaultReactor();
+  reactor->Finish(ToGrpcStatus(AnswerCall<Request, Response>(state, call, answer)));
   return reactor;
 }
 
@@ -64,8 +67,8 @@ grpc::ServerUnaryReactor* InferenceService::Tokenize(
   const auto answer = [this](const auto& asked, auto& answered) {
     return AnswerTokenize(asked, answered);
   };
-  return FinishNow(
-      *context, AnswerBytes<v1::TokenizeRequest, v1::TokenizeResponse>(*request, *response, answer)
+  return AnswerNow<v1::TokenizeRequest, v1::TokenizeResponse>(
+      state_, {"Tokenize", *context, *request, *response}, answer
   );
 }
 
@@ -77,9 +80,8 @@ grpc::ServerUnaryReactor* InferenceService::Detokenize(
   const auto answer = [this](const auto& asked, auto& answered) {
     return AnswerDetokenize(asked, answered);
   };
-  return FinishNow(
-      *context,
-      AnswerBytes<v1::DetokenizeRequest, v1::DetokenizeResponse>(*request, *response, answer)
+  return AnswerNow<v1::DetokenizeRequest, v1::DetokenizeResponse>(
+      state_, {"Detokenize", *context, *request, *response}, answer
   );
 }
 
@@ -91,9 +93,8 @@ grpc::ServerUnaryReactor* InferenceService::GetModelInfo(
   const auto answer = [this](const auto& asked, auto& answered) {
     return AnswerModelInfo(asked, answered);
   };
-  return FinishNow(
-      *context,
-      AnswerBytes<v1::GetModelInfoRequest, v1::GetModelInfoResponse>(*request, *response, answer)
+  return AnswerNow<v1::GetModelInfoRequest, v1::GetModelInfoResponse>(
+      state_, {"GetModelInfo", *context, *request, *response}, answer
   );
 }
 
@@ -105,8 +106,8 @@ grpc::ServerUnaryReactor* InferenceService::GetLoad(
   const auto answer = [this](const auto& asked, auto& answered) {
     return AnswerLoad(asked, answered);
   };
-  return FinishNow(
-      *context, AnswerBytes<v1::GetLoadRequest, v1::GetLoadResponse>(*request, *response, answer)
+  return AnswerNow<v1::GetLoadRequest, v1::GetLoadResponse>(
+      state_, {"GetLoad", *context, *request, *response}, answer
   );
 }
 

@@ -14,8 +14,8 @@ namespace switchyard {
 class ScoreCall final : public GenerationReactor<grpc::ServerUnaryReactor, v1::ScoreRequest> {
  public:
   // `state`, `context` and `response` must outlive the RPC.
-  ScoreCall(ServingState& state, const grpc::ServerContextBase& context, grpc::ByteBuffer& response)
-      : GenerationReactor(state, context), response_(response) {}
+  ScoreCall(ServingState& state, grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
+      : GenerationReactor(state, "Score", context), response_(response) {}
 
   // Finishes the RPC if everything is scored.
   void Deliver() override;

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "engine/request.h"
+#include "server/call/call_record.h"
 
 namespace switchyard {
 
@@ -25,6 +27,9 @@ struct ServingOptions {
   int64_t max_answer_bytes = 64 << 20;              // of what is only sent whole
   std::chrono::milliseconds step_timeout{60'000};   // of the engine; 0: no watchdog
   ExpertMetricsOptions expert_metrics = {};
+  bool log_requests = true;                          // a line for each that comes, ends, is refused
+  bool log_prompts = false;                          // and what they say
+  std::shared_ptr<CallObserver> call_observer = {};  // told of each request, too; may be null
   std::function<Clock::time_point()> now = Clock::now;
 };
 

@@ -9,10 +9,18 @@ namespace switchyard {
 
 ServingState::ServingState(const ServingOptions& options)
     : options_(options),
+      call_log_(options.now),
       prompts_(options.max_queued_tokens, options.now),
       engine_well_at_(options.now()),
       experts_(options.now),
-      streams_(options.max_streams) {}
+      streams_(options.max_streams) {
+  if (options.log_requests) {
+    call_observers_.push_back(&call_log_);
+  }
+  if (options.call_observer != nullptr) {
+    call_observers_.push_back(options.call_observer.get());
+  }
+}
 
 Status ServingState::Full(RefusalReason reason, const Status& status) {
   counters_.CountRefusal(reason);

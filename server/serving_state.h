@@ -3,9 +3,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "server/call/call_log.h"
 #include "server/expert_monitor.h"
 #include "server/loaded_model.h"
 #include "server/open_streams.h"
@@ -54,6 +56,9 @@ class ServingState {
   // UNAVAILABLE when the server is stopping.
   Status CheckNotDraining() const;
 
+  // The log, unless it is off, and whom the options name.
+  const std::vector<CallObserver*>& call_observers() const { return call_observers_; }
+
   RequestRegistry& requests() { return requests_; }
   OpenStreams& streams() { return streams_; }
   PromptQueue& prompts() { return prompts_; }
@@ -68,6 +73,8 @@ class ServingState {
 
  private:
   const ServingOptions options_;
+  CallLog call_log_;
+  std::vector<CallObserver*> call_observers_;
   ServingCounters counters_;
   RequestMetrics request_metrics_;  // before the model, whose engine tells it of tokens
   PromptQueue prompts_;             // before the model, whose engine holds places in it

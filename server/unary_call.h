@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "base/status.h"
+#include "server/call/incoming_call.h"
 #include "server/grpc_status.h"
 #include "server/message_bytes.h"
 
@@ -24,6 +25,25 @@ Status AnswerBytes(const grpc::ByteBuffer& in, grpc::ByteBuffer& out, const Answ
   } catch (const std::exception& error) {
     return Internal("answering a ", Request::descriptor()->full_name(), " failed: ", error.what());
   }
+}
+
+// What gRPC hands over for one RPC; all of it outlives the RPC.
+struct UnaryCall {
+  const char* method;  // "Tokenize"
+  grpc::CallbackServerContext& context;
+  const grpc::ByteBuffer& request;
+  grpc::ByteBuffer& response;
+};
+
+// As AnswerBytes, and tells those who want to hear of it when the call is refused.
+template <typename Request, typename Response, typename Answer>
+Status AnswerCall(ServingState& state, const UnaryCall& unary, const Answer& answer) {
+  IncomingCall call(state, unary.method, unary.context);
+  const Status status = AnswerBytes<Request, Response>(unary.request, unary.response, answer);
+  if (!status.ok()) {
+    call.Refuse(status);
+  }
+  return status;
 }
 
 }  // namespace switchyard

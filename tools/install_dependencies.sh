@@ -12,11 +12,11 @@ build=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libhwy-dev libsentencepiece-dev libpcre2-dev
   libcli11-dev libspdlog-dev nlohmann-json3-dev
-  libcpp-httplib-dev prometheus-cpp-dev
+  libcpp-httplib-dev libssl-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 test=(
-  clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libdnnl-dev prometheus chromium fonts-dejavu-core
+  clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libdnnl-dev openssl prometheus chromium fonts-dejavu-core
   python3 python3-numpy python3-grpcio python3-grpc-tools python3-protobuf
   python3-setuptools python3-wheel python3-pip python3-venv
 )
