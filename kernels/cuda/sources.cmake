@@ -20,3 +20,7 @@ set(SWITCHYARD_CUDA_SOURCES
   store_kv.cu
   weights.cu)
 list(TRANSFORM SWITCHYARD_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+
+# -fmad=false: sums are fused where the source says so and nowhere else, or two kernels that have to give the same bits
+# would depend on the compiler.
+set(SWITCHYARD_NVCC_FLAGS -std=c++20 -fmad=false --extended-lambda -Werror=all-warnings)
