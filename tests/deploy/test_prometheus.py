@@ -1,0 +1,143 @@
+"""A real Prometheus scrapes a running server; every expression of the alerts and dashboards is evaluated by it."""
+
+import collections
+import json
+import re
+import subprocess
+import unittest
+
+import yaml
+
+import live_prometheus
+from live_prometheus import COMPLETIONS, DEPLOY, PROMETHEUS, TOKENS, metric_names
+
+# bible-moa: 4 layers with a router of each kind; 2 of 4 experts for each token.
+LAYERS, KINDS, EXPERTS, TOP_K = 4, 2, 4, 2
+PROMPT_TOKENS = 5  # of "And the king said", with the token that begins a sequence
+
+
+def substitute(expression):
+    """As Grafana would with everything selected, for scrapes a few times a minute."""
+    for variable, value in {
+        "$__rate_interval": "1m", "$__range": "1m", "$model": ".*", "$instance": ".*", "$kind": "attn", "$layer": "0",
+        "$window": "life",
+    }.items():  # fmt: skip
+        expression = expression.replace(variable, value)
+    assert "$" not in expression, expression
+    return expression
+
+
+def dashboard_expressions():
+    """(dashboard, panel, expression) of all panels."""
+    for path in sorted((DEPLOY / "grafana").glob("*.json")):
+        for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]:
+            for target in panel.get("targets", []):
+                yield path.name, panel["title"], target["expr"]
+
+
+def alert_rules():
+    groups = yaml.safe_load((DEPLOY / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+@unittest.skipIf(PROMETHEUS is None, "no prometheus here; tools/install_dependencies.sh test installs it")
+class TestPrometheus(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.live = live_prometheus.LivePrometheus()
+        cls.addClassCleanup(cls.live.close)
+        samples = [line for line in cls.live.page.splitlines() if line and not line.startswith("#")]
+        cls.labels = collections.defaultdict(set)  # name -> sets of label names
+        for sample in samples:
+            name, labels = re.match(r"(\w+)(?:\{(.*)\})? ", sample).groups()
+            cls.labels[name].add(frozenset(re.findall(r'(\w+)="', labels or "")))
+        cls.samples = samples
+
+    def test_promtool_finds_nothing_to_mend_on_the_page(self):
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=self.live.page, capture_output=True, text=True, timeout=60
+        )
+        self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+
+    def test_stores_every_series_of_the_page(self):
+        self.assertEqual(self.live.number('count({__name__=~"switchyard_.+"})'), len(self.samples))
+        # 15 for each router, and 4 more for each expert: docs/metrics.md.
+        self.assertEqual(
+            self.live.number('count({__name__=~"switchyard_(expert|router)_.+"})'),
+            LAYERS * KINDS * (15 + 4 * EXPERTS) - self.absent_figures(),
+        )
+
+    def absent_figures(self):
+        """Figures over ten minutes and one minute are absent until their windows have work."""
+        present = sum(1 for sample in self.samples if 'window="' in sample)
+        return LAYERS * KINDS * 4 * 3 - present
+
+    def test_counts_what_was_asked_of_the_server(self):
+        live = self.live
+        self.assertEqual(live.number("switchyard_ready"), 1)
+        self.assertEqual(live.number('switchyard_requests_total{outcome="length"}'), COMPLETIONS)
+        self.assertEqual(live.number('sum(switchyard_requests_total{outcome!="length"})'), 0)
+        self.assertEqual(live.number("switchyard_generation_tokens_total"), COMPLETIONS * TOKENS)
+        self.assertEqual(live.number("sum(switchyard_prompt_tokens_total)"), COMPLETIONS * PROMPT_TOKENS)
+        self.assertEqual(live.number("switchyard_time_to_first_token_seconds_count"), COMPLETIONS)
+        self.assertEqual(
+            live.number('switchyard_inter_token_latency_seconds_bucket{le="+Inf"}'), COMPLETIONS * (TOKENS - 1)
+        )
+        self.assertEqual(live.number('sum(switchyard_kv_blocks{state="used"})'), 0)
+
+    def test_counts_each_token_at_each_router_and_its_experts(self):
+        live = self.live
+        # The last token of a completion is never an input.
+        decoded = COMPLETIONS * (TOKENS - 1)
+        for phase, tokens in (("decode", decoded), ("prefill", None)):
+            routed = live.query(f'switchyard_router_tokens_total{{phase="{phase}"}}')
+            self.assertEqual(len(routed), LAYERS * KINDS)
+            if tokens is None:
+                tokens = live.number('switchyard_prompt_tokens_total{source="computed"}')
+            self.assertEqual({float(router["value"][1]) for router in routed}, {tokens})
+            assigned = live.query(f'sum by (layer, kind) (switchyard_expert_tokens_total{{phase="{phase}"}})')
+            self.assertEqual(len(assigned), LAYERS * KINDS)
+            self.assertEqual({float(router["value"][1]) for router in assigned}, {tokens * TOP_K})
+
+    def test_loads_the_alerts_and_none_fires_on_a_server_that_is_well(self):
+        groups = self.live.api("rules")["groups"]
+        rules = {rule["name"]: rule for group in groups for rule in group["rules"]}
+        self.assertEqual(set(rules), {rule["alert"] for rule in alert_rules()})
+        for name, rule in rules.items():
+            with self.subTest(alert=name):
+                self.assertEqual((rule["health"], rule.get("lastError", ""), rule["alerts"]), ("ok", "", []))
+
+    def test_every_panel_shows_something(self):
+        for board, title, expression in dashboard_expressions():
+            with self.subTest(board=board, panel=title, expression=expression):
+                self.assertTrue(self.live.query(substitute(expression)))
+
+    def test_panels_and_alerts_name_only_series_that_there_are(self):
+        known = set(self.labels)
+        for board, title, expression in dashboard_expressions():
+            with self.subTest(board=board, panel=title):
+                self.assertLessEqual(metric_names(expression), known)
+        for rule in alert_rules():
+            with self.subTest(alert=rule["alert"]):
+                self.assertLessEqual(metric_names(rule["expr"]), known)
+                self.live.query(rule["expr"])  # a ValueError would be a bad expression
+
+    def test_the_alerts_are_tested_with_series_that_look_like_the_servers(self):
+        tests = yaml.safe_load((live_prometheus.ROOT / "tests" / "deploy" / "alerts_test.yaml").read_text(encoding="utf-8"))
+        tested = set()
+        for test in tests["tests"]:
+            for series in test["input_series"]:
+                name, labels = re.match(r"(\w+)\{(.*)\}$", series["series"]).groups()
+                names = set(re.findall(r'(\w+)="', labels)) - {"job", "instance"}
+                if name == "up" or (name == "switchyard_ready" and not names):
+                    continue
+                with self.subTest(series=series["series"]):
+                    self.assertIn(frozenset(names), self.labels[name])
+            for case in test["alert_rule_test"]:
+                if case["exp_alerts"]:
+                    tested.add(case["alertname"])
+        self.assertEqual(tested, {rule["alert"] for rule in alert_rules()})
+
+
+if __name__ == "__main__":
+    unittest.main()
