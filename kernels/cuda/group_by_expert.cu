@@ -44,22 +44,26 @@ __device__ __forceinline__ int64_t MarginUnits(float margin) {
   return IsFinite(margin) ? llround(static_cast<double>(counted) / kMarginSumUnit) : 0;
 }
 
-// Of each phase: tokens, gates, margins.
-constexpr int kSums = 3;
-// What a warp finds in its stretch of the assignments.
-enum Found { kBefore, kUsed, kMine, kFirstCounter, kFound = kFirstCounter + kSums * kPhases };
+// What a warp finds in its stretch of the assignments. Counts fit 32 bits, as do the ids of
+// assignments; the sums do not. As 64 bits all of them would not fit the registers.
+enum FoundCount { kBefore, kUsed, kMine, kFirstTokens, kCounts = kFirstTokens + kPhases };
+enum FoundSum { kGates, kMargins = kPhases, kSums = 2 * kPhases };
+struct Found {
+  int32_t counts[kCounts] = {};
+  int64_t sums[kSums] = {};
+};
 
 __device__ __forceinline__ void CountStretch(
-    const GroupArgs& args, int64_t expert, int64_t begin, int64_t end, int64_t (&found)[kFound]
+    const GroupArgs& args, int64_t expert, int64_t begin, int64_t end, Found& found
 ) {
   for (int64_t a = begin + threadIdx.x % kWarpLanes; a < end; a += kWarpLanes) {
     const int64_t other = ExpertOf(args, a);
-    found[kUsed] += other >= 0 ? 1 : 0;
-    found[kBefore] += other >= 0 && other < expert ? 1 : 0;
+    found.counts[kUsed] += other >= 0 ? 1 : 0;
+    found.counts[kBefore] += other >= 0 && other < expert ? 1 : 0;
     if (other != expert) {
       continue;
     }
-    ++found[kMine];
+    ++found.counts[kMine];
     if (args.counter_tokens.exists()) {
       const int32_t phase = args.phases[a / (args.groups * args.top_k)];
       const int64_t units = GateUnits(args.gates[a]);
@@ -67,13 +71,14 @@ __device__ __forceinline__ void CountStretch(
       const int64_t margin_units = has_margin ? MarginUnits(args.margins[a / args.top_k]) : 0;
 #pragma unroll
       for (int p = 0; p < kPhases; ++p) {
-        found[kFirstCounter + kSums * p] += p == phase ? 1 : 0;
-        found[kFirstCounter + kSums * p + 1] += p == phase ? units : 0;
-        found[kFirstCounter + kSums * p + 2] += p == phase ? margin_units : 0;
+        found.counts[kFirstTokens + p] += p == phase ? 1 : 0;
+        found.sums[kGates + p] += p == phase ? units : 0;
+        found.sums[kMargins + p] += p == phase ? margin_units : 0;
       }
     }
   }
-  WarpSum(found);
+  WarpSum(found.counts);
+  WarpSum(found.sums);
 }
 
 }  // namespace
@@ -81,7 +86,8 @@ __device__ __forceinline__ void CountStretch(
 // A block for each expert, a warp for each stretch of the assignments: it counts what comes before,
 // then writes its own, ascending. No other block touches the expert's counters.
 __global__ void __launch_bounds__(kMaxWarps* kWarpLanes) GroupByExpertKernel(GroupArgs args) {
-  SHARED_ARRAY(int64_t, all_found, kMaxWarps * kFound);
+  SHARED_ARRAY(int32_t, all_counts, kMaxWarps * kCounts);
+  SHARED_ARRAY(int64_t, all_sums, kMaxWarps * kSums);
   const int64_t expert = blockIdx.x;
   const int64_t experts = args.groups * args.experts;
   const int warps = static_cast<int>(blockDim.x) / kWarpLanes;
@@ -91,11 +97,16 @@ __global__ void __launch_bounds__(kMaxWarps* kWarpLanes) GroupByExpertKernel(Gro
   const int64_t begin = warp * stretch;
   const int64_t end = begin + stretch < args.assignments ? begin + stretch : args.assignments;
 
-  int64_t found[kFound] = {};
+  Found found;
   CountStretch(args, expert, begin, end, found);
   if (lane == 0) {
-    for (int i = 0; i < kFound; ++i) {
-      all_found[warp * kFound + i] = found[i];
+#pragma unroll
+    for (int i = 0; i < kCounts; ++i) {
+      all_counts[warp * kCounts + i] = found.counts[i];
+    }
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      all_sums[warp * kSums + i] = found.sums[i];
     }
   }
   __syncthreads();
@@ -103,9 +114,9 @@ __global__ void __launch_bounds__(kMaxWarps* kWarpLanes) GroupByExpertKernel(Gro
   int64_t place = 0;  // of this warp's part of that
   int64_t used = 0;
   for (int w = 0; w < warps; ++w) {
-    first += all_found[w * kFound + kBefore];
-    used += all_found[w * kFound + kUsed];
-    place += w < warp ? int64_t(all_found[w * kFound + kMine]) : 0;
+    first += all_counts[w * kCounts + kBefore];
+    used += all_counts[w * kCounts + kUsed];
+    place += w < warp ? int64_t(all_counts[w * kCounts + kMine]) : 0;
   }
   place += first;
 
@@ -132,11 +143,11 @@ __global__ void __launch_bounds__(kMaxWarps* kWarpLanes) GroupByExpertKernel(Gro
   }
   for (int phase = 0; phase < kPhases && args.counter_tokens.exists(); ++phase) {
     for (int w = 0; w < warps; ++w) {
-      const int counter = w * kFound + kFirstCounter + kSums * phase;
-      args.counter_tokens[phase * experts + expert] += all_found[counter];
-      args.counter_gate_sum[phase * experts + expert] += all_found[counter + 1];
+      args.counter_tokens[phase * experts + expert] +=
+          all_counts[w * kCounts + kFirstTokens + phase];
+      args.counter_gate_sum[phase * experts + expert] += all_sums[w * kSums + kGates + phase];
       if (args.counter_margin_sum.exists()) {
-        args.counter_margin_sum[phase * experts + expert] += all_found[counter + 2];
+        args.counter_margin_sum[phase * experts + expert] += all_sums[w * kSums + kMargins + phase];
       }
     }
   }
