@@ -104,10 +104,15 @@ const v1::RouterFigures& FiguresOf(const v1::RouterStats& router, int head) {
 // and share of the assignments.
 std::string TableOf(const v1::GetExpertStatsResponse& response, const std::string& kind) {
   int most_experts = 0;
+  bool has_drift = false;
   for (const v1::RouterStats& router : response.routers()) {
     most_experts = router.kind() == kind ? std::max(most_experts, router.experts()) : most_experts;
+    has_drift = has_drift || router.figures().has_drift();
   }
-  std::vector<std::string> header = {"  layer", "tokens", "margin", "drift"};
+  std::vector<std::string> header = {"  layer", "tokens", "margin"};
+  if (has_drift) {
+    header.emplace_back("drift");
+  }
   for (int expert = 0; expert < most_experts; ++expert) {
     header.insert(header.end(), {Concat("expert ", expert), ""});
   }
@@ -123,7 +128,9 @@ std::string TableOf(const v1::GetExpertStatsResponse& response, const std::strin
           Concat("  ", router.layer(), head), std::to_string(router.tokens_routed())};
       const v1::RouterFigures& figures = FiguresOf(router, begin / router.experts());
       row.push_back(figures.has_margin() ? Fixed(figures.margin()) : "-");
-      row.push_back(figures.has_drift() ? Fixed(figures.drift()) : "-");
+      if (has_drift) {
+        row.push_back(figures.has_drift() ? Fixed(figures.drift()) : "-");
+      }
       for (int i = begin; i < std::min(begin + router.experts(), router.stats_size()); ++i) {
         const int64_t tokens = router.stats(i).tokens();
         const double share = assignments > 0 ? static_cast<double>(tokens) / assignments : 0;

@@ -100,18 +100,20 @@ void WriteExpert(
 
 std::string ToHtml(const SpecialisationReport& report) {
   std::ostringstream page;
-  page << std::fixed << std::setprecision(2) << kHead << "<h1>What the experts of "
-       << Escaped(report.model) << " do</h1>\n<p>" << report.text.tokens << " tokens, "
-       << report.text.token_ids.size() << " of them distinct, of " << Escaped(report.text_name)
-       << "; routed on " << Escaped(report.device) << " with " << Escaped(report.dtype)
-       << " weights.</p>\n<p>For each expert: its share of the router's choices, and the tokens "
-          "that come to it more often than chance, those with the highest pointwise mutual "
-          "information first: log2 of p(expert | token) / p(expert), where p(expert | token) is "
-          "estimated as if the token had come once more in the way that all tokens do. Tokens that "
-          "occur fewer than "
-       << report.options.min_occurrences
-       << " times are left out. Darker is more; hold the pointer over a token for the numbers.</p>"
-          "\n";
+  page
+      << std::fixed << std::setprecision(2) << kHead << "<h1>What the experts of "
+      << Escaped(report.model) << " do</h1>\n<p>" << report.text.tokens << " tokens, "
+      << report.text.token_ids.size() << " of them distinct, of " << Escaped(report.text_name)
+      << "; routed on " << Escaped(report.device) << " with " << Escaped(report.dtype)
+      << " weights.</p>\n<p>For each expert: its share of the router's choices, and the tokens "
+         "that come to it more often than chance, those with the highest pointwise mutual "
+         "information first: log2 of p(expert | token) / p(expert), where p(expert | token) is "
+         "estimated as if the token had come once more in the way that all tokens do. Tokens that "
+         "occur fewer than "
+      << report.options.min_occurrences
+      << " times are left out. The stronger the color, the more; hold the pointer over a token for "
+         "the numbers.</p>"
+         "\n";
   for (const RouterCounts& router : report.text.routers) {
     int64_t head = -1;
     for (const ExpertSpeciality& expert : SpecialitiesOf(report.text, router, report.options)) {

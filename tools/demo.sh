@@ -81,4 +81,5 @@ demonstrate bible-switchhead "SwitchHead: experts inside each attention head" at
 echo
 echo "Done. To see the experts of a running model as a heat map, open http://127.0.0.1:8080/ after"
 echo "  $switchyard serve --model $root/models/bible-moa --http 127.0.0.1:8080 &"
+echo "  $switchyard health --server localhost:50051 --wait 60"
 echo "  $switchyard bench --server localhost:50051 --concurrency 4 --duration 60"

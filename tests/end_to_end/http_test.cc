@@ -120,6 +120,28 @@ TEST_P(HttpOf, MetricsHaveAsManyExpertSeriesAsTheBudgetCounts) {
   EXPECT_EQ(series, CountExpertSeries(server_.info(), ExpertMetricsLevel::kFull));
 }
 
+// 8 routers of 4 experts: each has 3 phases and 5 figures x 3 windows, each expert 2 sums x 2
+// phases.
+TEST(HttpMetrics, OfTheBundledModelHaveSoManySeries) {
+  ModelServer server("bible-moa");
+  EXPECT_TRUE(Generate(server.inference(), ShortRequest(5)).status.ok());
+  httplib::Client client("127.0.0.1", server.http_port());
+
+  const httplib::Result page = client.Get("/metrics");
+
+  ASSERT_TRUE(page);
+  std::istringstream lines(page->body);
+  int64_t all = 0;
+  int64_t of_experts = 0;
+  for (std::string line; std::getline(lines, line);) {
+    all += line[0] != '#' ? 1 : 0;
+    of_experts += line.rfind("switchyard_expert_", 0) == 0 ? 1 : 0;
+    of_experts += line.rfind("switchyard_router_", 0) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(of_experts, 8 * (3 + 5 * 3 + 4 * 4));
+  EXPECT_LT(all, 1000);
+}
+
 TEST_P(HttpOf, MetricsPassPromtool) {
   if (std::system("command -v promtool >/dev/null") != 0) {
     GTEST_SKIP() << "no promtool here; tools/install_dependencies.sh test installs it";
