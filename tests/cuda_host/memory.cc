@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -35,6 +36,8 @@ struct Heap {
   bool exists = true;
   std::map<const char*, Allocation> device;
   std::map<const char*, int64_t> pinned;
+  bool is_noting = false;
+  std::set<const void*> noted;
 };
 
 Heap& TheHeap() {
@@ -90,7 +93,31 @@ void* BytesOfDevice(const void* device, int64_t bytes) {
     Report(Fault::kUseAfterFree, Concat("an allocation of ", allocation.bytes, " bytes was freed"));
     return nullptr;
   }
+  if (heap.is_noting) {
+    heap.noted.insert(begin);
+  }
   return static_cast<char*>(allocation.storage) + offset;
+}
+
+void StartNotingAllocations() {
+  Heap& heap = TheHeap();
+  const std::lock_guard lock(heap.mutex);
+  heap.noted.clear();
+  heap.is_noting = true;
+}
+
+std::vector<const void*> NotedAllocations() {
+  Heap& heap = TheHeap();
+  const std::lock_guard lock(heap.mutex);
+  heap.is_noting = false;
+  return {heap.noted.begin(), heap.noted.end()};
+}
+
+bool IsLiveAllocation(const void* device) {
+  Heap& heap = TheHeap();
+  const std::lock_guard lock(heap.mutex);
+  const auto found = heap.device.find(static_cast<const char*>(device));
+  return found != heap.device.end() && found->second.storage != nullptr;
 }
 
 bool IsPinned(const void* pointer, int64_t bytes) {

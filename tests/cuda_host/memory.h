@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 // The stand-in's memory. What cudaMalloc gives is an address in a reserved range that nobody can
 // read or write, so that host code which follows a device pointer stops at once; the bytes are
@@ -14,6 +15,12 @@ namespace switchyard::cuda_host {
 // allocation.
 void* BytesOfDevice(const void* device, int64_t bytes);
 bool IsDevice(const void* pointer);
+
+// Notes which allocations BytesOfDevice is asked for, until they are taken.
+void StartNotingAllocations();
+std::vector<const void*> NotedAllocations();
+bool IsLiveAllocation(const void* device);
+
 bool IsPinned(const void* pointer, int64_t bytes);
 
 // Null when the device has not so much left.

@@ -18,6 +18,7 @@ enum class Fault {
   kLaunchLimit,          // more threads, blocks or shared memory than a device has
   kWrongCopy,            // a copy whose pointers are not what its kind says
   kWrongFree,            // memory freed that was not allocated so
+  kWrongCapture,         // a call that a stream's capture does not allow
 };
 
 // Remembers it. Thread-safe.

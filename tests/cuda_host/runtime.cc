@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -13,20 +12,16 @@
 #include <string>
 
 #include "base/status.h"
+#include "tests/cuda_host/activity.h"
 #include "tests/cuda_host/block_runner.h"
 #include "tests/cuda_host/launch.h"
 #include "tests/cuda_host/memory.h"
 #include "tests/cuda_host/report.h"
-
-// Work of a stream waits until somebody waits for it, so that memory which is freed, overwritten or
-// read too early shows up as such.
+#include "tests/cuda_host/streams.h"
 
 namespace sy = switchyard;
 namespace host = switchyard::cuda_host;
 
-struct CUstream_st {
-  std::deque<std::function<void()>> work;
-};
 struct CUevent_st {
   cudaStream_t stream = nullptr;  // whose work must be done; all that is queued counts
 };
@@ -41,8 +36,6 @@ constexpr size_t kSharedWithoutAttribute = size_t{48} * 1024;
 constexpr int kMultiprocessors = 2;
 
 struct Device {
-  std::recursive_mutex mutex;
-  CUstream_st default_stream;
   std::set<cudaStream_t> streams;
   std::map<const void*, size_t> dynamic_shared_limits;
   std::map<const void*, std::string> names;
@@ -54,29 +47,17 @@ Device& TheDevice() {
   return *device;
 }
 
-CUstream_st& StreamOf(cudaStream_t stream) {
-  return stream == nullptr ? TheDevice().default_stream : *stream;
-}
-
-cudaError_t LastError() {
-  return host::CurrentFault() == host::Fault::kNone ? cudaSuccess : cudaErrorLaunchFailure;
-}
-
-void RunAll(CUstream_st& stream) {
-  while (!stream.work.empty()) {
-    const std::function<void()> next = std::move(stream.work.front());
-    stream.work.pop_front();
-    if (host::CurrentFault() == host::Fault::kNone) {  // a device that failed does nothing more
-      next();
-    }
+// A wait for one stream or, for null, the default one.
+void WaitFor(cudaStream_t stream) {
+  if (host::RunAll(host::StreamOf(stream))) {
+    ++host::CurrentActivity().waits;
   }
 }
 
-void RunEverything() {
-  Device& device = TheDevice();
-  RunAll(device.default_stream);
-  for (cudaStream_t stream : device.streams) {
-    RunAll(*stream);
+void WaitForEverything() {
+  WaitFor(nullptr);
+  for (cudaStream_t stream : TheDevice().streams) {
+    WaitFor(stream);
   }
 }
 
@@ -129,7 +110,7 @@ namespace switchyard::cuda_host {
 
 void EnqueueLaunch(const LaunchRequest& request, std::function<void()> one_thread) {
   Device& device = TheDevice();
-  const std::lock_guard lock(device.mutex);
+  const std::lock_guard lock(RuntimeMutex());
   const auto limit = device.dynamic_shared_limits.find(request.kernel);
   const size_t shared_limit =
       limit == device.dynamic_shared_limits.end() ? kSharedWithoutAttribute : limit->second;
@@ -147,14 +128,13 @@ void EnqueueLaunch(const LaunchRequest& request, std::function<void()> one_threa
       .grid = {request.grid.x, request.grid.y, request.grid.z},
       .block = {request.block.x, request.block.y, request.block.z},
       .dynamic_shared_bytes = static_cast<int64_t>(request.dynamic_shared_bytes)};
-  StreamOf(request.stream).work.emplace_back([&device, grid = std::move(grid)] {
-    device.runner.Run(grid);
-  });
+  ++CurrentActivity().launches;
+  Enqueue(request.stream, [&device, grid = std::move(grid)] { device.runner.Run(grid); });
 }
 
 void AllowDynamicShared(const void* kernel, size_t bytes) {
   Device& device = TheDevice();
-  const std::lock_guard lock(device.mutex);
+  const std::lock_guard lock(RuntimeMutex());
   if (bytes > static_cast<size_t>(SharedMemory::kMaxDynamicBytes)) {
     Report(
         Fault::kLaunchLimit,
@@ -203,7 +183,7 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 }
 
 cudaError_t cudaGetLastError() {
-  return LastError();
+  return host::LastError();
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
@@ -225,16 +205,23 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaMalloc(void** device, size_t bytes) {
+  const std::lock_guard lock(host::RuntimeMutex());
+  *device = nullptr;
+  if (host::RefuseWhileRecording("cudaMalloc")) {
+    return host::LastError();
+  }
+  ++host::CurrentActivity().allocations;
   *device = host::AllocateDevice(static_cast<int64_t>(std::min(bytes, size_t{1} << 50)));
   return *device == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 // Waits for the device, as the real one does.
 cudaError_t cudaFree(void* device) {
-  const std::lock_guard lock(TheDevice().mutex);
-  RunEverything();
+  const std::lock_guard lock(host::RuntimeMutex());
+  host::RefuseWhileRecording("cudaFree");
+  WaitForEverything();
   host::FreeDevice(device);
-  return LastError();
+  return host::LastError();
 }
 
 cudaError_t cudaMallocHost(void** host, size_t bytes) {
@@ -243,16 +230,16 @@ cudaError_t cudaMallocHost(void** host, size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* host) {
-  const std::lock_guard lock(TheDevice().mutex);
-  RunEverything();
+  const std::lock_guard lock(host::RuntimeMutex());
+  WaitForEverything();
   host::FreePinned(host);
-  return LastError();
+  return host::LastError();
 }
 
 cudaError_t cudaMemcpyAsync(
     void* target, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream
 ) {
-  const std::lock_guard lock(TheDevice().mutex);
+  const std::lock_guard lock(host::RuntimeMutex());
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (to_device != host::IsDevice(target) || from_device != host::IsDevice(source)) {
@@ -260,7 +247,7 @@ cudaError_t cudaMemcpyAsync(
         host::Fault::kWrongCopy,
         sy::Concat("a copy of kind ", static_cast<int>(kind), " from ", source, " to ", target)
     );
-    return LastError();
+    return host::LastError();
   }
   const void* const host_side = to_device ? source : target;
   if (to_device != from_device && !host::IsPinned(host_side, static_cast<int64_t>(bytes))) {
@@ -268,42 +255,46 @@ cudaError_t cudaMemcpyAsync(
         host::Fault::kWrongCopy,
         sy::Concat("an asynchronous copy of ", bytes, " bytes of host memory that is not pinned")
     );
-    return LastError();
+    return host::LastError();
   }
-  StreamOf(stream).work.emplace_back([=] { Copy(target, source, bytes, kind); });
-  return LastError();
+  host::CurrentActivity().uploads += kind == cudaMemcpyHostToDevice ? 1 : 0;
+  host::CurrentActivity().downloads += kind == cudaMemcpyDeviceToHost ? 1 : 0;
+  host::Enqueue(stream, [=] { Copy(target, source, bytes, kind); });
+  return host::LastError();
 }
 
 cudaError_t cudaMemsetAsync(void* device, int byte, size_t bytes, cudaStream_t stream) {
-  const std::lock_guard lock(TheDevice().mutex);
-  StreamOf(stream).work.emplace_back([=] {
+  const std::lock_guard lock(host::RuntimeMutex());
+  host::Enqueue(stream, [=] {
     void* target = host::BytesOfDevice(device, static_cast<int64_t>(bytes));
     if (target != nullptr) {
       std::memset(target, byte, bytes);
     }
   });
-  return LastError();
+  return host::LastError();
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
-  const std::lock_guard lock(TheDevice().mutex);
+  const std::lock_guard lock(host::RuntimeMutex());
   *stream = new CUstream_st;
   TheDevice().streams.insert(*stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  const std::lock_guard lock(TheDevice().mutex);
-  RunAll(*stream);
+  const std::lock_guard lock(host::RuntimeMutex());
+  host::RunAll(*stream);
   TheDevice().streams.erase(stream);
   delete stream;
-  return LastError();
+  return host::LastError();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  const std::lock_guard lock(TheDevice().mutex);
-  RunAll(StreamOf(stream));
-  return LastError();
+  const std::lock_guard lock(host::RuntimeMutex());
+  if (!host::RefuseWhileRecording("cudaStreamSynchronize")) {
+    WaitFor(stream);
+  }
+  return host::LastError();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
@@ -322,9 +313,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  const std::lock_guard lock(TheDevice().mutex);
+  const std::lock_guard lock(host::RuntimeMutex());
   if (event->stream != nullptr) {
-    RunAll(*event->stream);
+    WaitFor(event->stream);
   }
-  return LastError();
+  return host::LastError();
 }

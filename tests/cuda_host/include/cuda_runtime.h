@@ -4,7 +4,10 @@
 #include <cstdint>
 
 // The part of the CUDA runtime that this project uses, declared anew so that it compiles where no
-// toolkit is: same names, same meanings. Defined in tests/cuda_host/runtime.cc.
+// toolkit is: same names, same meanings. Defined in tests/cuda_host, runtime.cc and streams.cc.
+
+// The toolkit's names are not ours to choose.
+// NOLINTBEGIN(readability-identifier-naming)
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -14,6 +17,7 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchFailure = 719,
+  cudaErrorUnknown = 999,
 };
 
 enum cudaMemcpyKind {
@@ -30,6 +34,12 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
 };
 
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2,
+};
+
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
@@ -37,8 +47,12 @@ inline constexpr unsigned cudaEventDisableTiming = 2;
 
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
+using cudaGraph_t = CUgraph_st*;
+using cudaGraphExec_t = CUgraphExec_st*;
 
 struct dim3 {
   unsigned x = 1;
@@ -70,3 +84,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(
+    cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0
+);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+// NOLINTEND(readability-identifier-naming)
