@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_chunk.h"
+#include "kernels/cuda/split_float.h"
 
 namespace switchyard {
 
@@ -46,7 +47,50 @@ __device__ __forceinline__ void LoadQueries(
   __syncthreads();
 }
 
-// The logits of kTileKeys staged keys; lane l has key `first` + l.
+// Products on tensor cores: 16 keys or channels by 8 rows. A warp takes one of them at a time.
+inline constexpr int kStepRows = 16;
+inline constexpr int kStepColumns = 8;
+inline constexpr int kStepElements = 16;
+
+// Where lane 4 g + t stands in them.
+struct StepLane {
+  int g;
+  int t;
+};
+
+__device__ __forceinline__ StepLane LaneOfStep() {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  return {lane / 4, lane % 4};
+}
+
+// Elements `first` .. first + 3 that are `stride` apart; zeros from `count` on.
+__device__ __forceinline__ SplitFour
+FourOf(const Shared<float>& memory, int64_t begin, int64_t stride, int64_t first, int64_t count) {
+  float values[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    values[i] = first + i < count ? float(memory[begin + (first + i) * stride]) : 0.0F;
+  }
+  return Split(values);
+}
+
+// What the distance between a query and a key adds to their product.
+__device__ __forceinline__ float DistanceTerm(
+    const AttentionArgs& args,
+    int64_t distance,
+    int64_t head,
+    const Shared<float>& query,
+    int64_t query_begin
+) {
+  const int64_t begin = (distance * args.heads + head) * args.key_dim;
+  float sum = 0;
+  for (int64_t d = 0; d < args.key_dim; ++d) {
+    sum = MultiplyAdd(query[query_begin + d], args.distance_keys[begin + d], sum);
+  }
+  return sum;
+}
+
+// The logits of kTileKeys staged keys, of which the first is key `first`.
 __device__ __forceinline__ void TileLogits(
     const AttentionArgs& args,
     const QueryTile& tile,
@@ -55,31 +99,41 @@ __device__ __forceinline__ void TileLogits(
     int64_t chunk_begin,
     const AttentionMemory& memory
 ) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
-  const int64_t key = first + lane;
-  for (int64_t row = threadIdx.x / kWarpLanes; row < tile.rows; row += kAttentionWarps) {
-    const int64_t position = PositionOf(args, tile, row);
-    float logit = -INFINITY;
-    if (key <= position) {
-      float product = 0;
-      for (int64_t d = 0; d < args.key_dim; ++d) {
-        product = MultiplyAdd(
-            memory.query[row * args.key_dim + d],
-            memory.staged[lane * (args.key_dim + 1) + d],
-            product
-        );
-      }
-      if (args.weighting == Weighting::kTransformerXl) {
-        const int64_t begin = ((position - key) * args.heads + head) * args.key_dim;
-        for (int64_t d = 0; d < args.key_dim; ++d) {
-          product = MultiplyAdd(
-              memory.query[row * args.key_dim + d], args.distance_keys[begin + d], product
-          );
-        }
-      }
-      logit = args.scale * product;
+  constexpr int kKeySteps = kTileKeys / kStepRows;
+  const StepLane lane = LaneOfStep();
+  const int64_t steps = (tile.rows + kStepColumns - 1) / kStepColumns * kKeySteps;
+  for (int64_t step = threadIdx.x / kWarpLanes; step < steps; step += kAttentionWarps) {
+    const int64_t key_begin = step % kKeySteps * kStepRows + lane.g;
+    const int64_t row_begin = step / kKeySteps * kStepColumns;
+    const int64_t stride = args.key_dim + 1;
+    // A row too many is one of zeros.
+    const int64_t query_end = row_begin + lane.g < tile.rows ? args.key_dim : 0;
+    float sums[4] = {};
+    for (int64_t d = lane.t * 4; d < args.key_dim + lane.t * 4; d += kStepElements) {
+      const SplitFour upper = FourOf(memory.staged, key_begin * stride, 1, d, args.key_dim);
+      const SplitFour lower =
+          FourOf(memory.staged, (key_begin + kStepRows / 2) * stride, 1, d, args.key_dim);
+      const SplitFour query =
+          FourOf(memory.query, (row_begin + lane.g) * args.key_dim, 1, d, query_end);
+      MultiplyAccumulate(sums, upper, lower, query);
     }
-    memory.weights[row * kChunkKeys + first - chunk_begin + lane] = logit;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int64_t key = first + key_begin + i / 2 * (kStepRows / 2);
+      const int64_t row = row_begin + lane.t * 2 + i % 2;
+      if (row >= tile.rows) {
+        continue;
+      }
+      const int64_t position = PositionOf(args, tile, row);
+      float logit = -INFINITY;
+      if (key <= position) {
+        if (args.weighting == Weighting::kTransformerXl) {
+          sums[i] += DistanceTerm(args, position - key, head, memory.query, row * args.key_dim);
+        }
+        logit = args.scale * sums[i];
+      }
+      memory.weights[row * kChunkKeys + key - chunk_begin] = logit;
+    }
   }
 }
 
@@ -149,26 +203,57 @@ __device__ __forceinline__ void WeighRows(
   }
 }
 
-// Adds the staged values of one tile of keys. Thread i has the elements i, i + kAttentionThreads,
-// ... of [rows, value_dim], always the same ones.
+// Which element of [rows, value_dim] the i-th sum of a step is, whose first row and channel of this
+// lane are given; -1: none.
+__device__ __forceinline__ int64_t
+SumPlace(const AttentionArgs& args, const QueryTile& tile, int64_t channel, int64_t row, int i) {
+  channel += i / 2 * (kStepRows / 2);
+  row += i % 2;
+  return channel < args.value_dim && row < tile.rows ? row * args.value_dim + channel : -1;
+}
+
+// Adds the staged values of one tile of keys. A lane always has the same elements of [rows,
+// value_dim].
 __device__ __forceinline__ void AddValues(
     const AttentionArgs& args,
     const QueryTile& tile,
     int first_of_chunk,
     const AttentionMemory& memory
 ) {
-  for (int64_t i = threadIdx.x; i < tile.rows * args.value_dim; i += kAttentionThreads) {
-    const int64_t row = i / args.value_dim;
-    const int64_t d = i % args.value_dim;
-    float sum = first_of_chunk == 0 ? 0.0F : float(memory.sums[i]);
-    for (int key = 0; key < kTileKeys; ++key) {
-      sum = MultiplyAdd(
-          memory.weights[row * kChunkKeys + first_of_chunk + key],
-          memory.staged[key * (args.value_dim + 1) + d],
-          sum
+  const StepLane lane = LaneOfStep();
+  const int64_t channel_steps = (args.value_dim + kStepRows - 1) / kStepRows;
+  const int64_t steps = (tile.rows + kStepColumns - 1) / kStepColumns * channel_steps;
+  const int64_t stride = args.value_dim + 1;
+  for (int64_t step = threadIdx.x / kWarpLanes; step < steps; step += kAttentionWarps) {
+    const int64_t channel = step % channel_steps * kStepRows + lane.g;
+    const int64_t row_begin = step / channel_steps * kStepColumns;
+    float sums[4] = {};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int64_t place = SumPlace(args, tile, channel, row_begin + lane.t * 2, i);
+      sums[i] = first_of_chunk == 0 || place < 0 ? 0.0F : float(memory.sums[place]);
+    }
+    const int64_t upper_end = channel < args.value_dim ? kTileKeys : 0;
+    const int64_t lower_end = channel + kStepRows / 2 < args.value_dim ? kTileKeys : 0;
+    const int64_t weight_end = row_begin + lane.g < tile.rows ? kTileKeys : 0;
+    const int64_t weights = (row_begin + lane.g) * kChunkKeys + first_of_chunk;
+#pragma unroll
+    for (int key = 0; key < kTileKeys; key += kStepElements) {
+      const int64_t first = key + lane.t * 4;
+      MultiplyAccumulate(
+          sums,
+          FourOf(memory.staged, channel, stride, first, upper_end),
+          FourOf(memory.staged, channel + kStepRows / 2, stride, first, lower_end),
+          FourOf(memory.weights, weights, 1, first, weight_end)
       );
     }
-    memory.sums[i] = sum;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int64_t place = SumPlace(args, tile, channel, row_begin + lane.t * 2, i);
+      if (place >= 0) {
+        memory.sums[place] = sums[i];
+      }
+    }
   }
 }
 

@@ -1,11 +1,11 @@
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/split_float.h"
 #include "kernels/cuda/view.h"
 
 namespace switchyard {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kParts = 3;          // bf16 numbers that one float32 is the sum of
 constexpr int kTileFeatures = 16;  // of one tensor-core step, and of a warp
 constexpr int kTileRows = 8;
 constexpr int kEight = 8;  // elements of one wide load
@@ -24,17 +24,6 @@ constexpr int64_t kMaxRowSplits = 64;
 struct SplitEight {
   uint4 parts[kParts];
 };
-
-// Taking the upper half of the bits leaves a rest that float32 holds exactly; after three times
-// nothing is left.
-__device__ __forceinline__ void SplitOne(float value, uint32_t (&parts)[kParts]) {
-#pragma unroll
-  for (int p = 0; p < kParts; ++p) {
-    const uint32_t upper = BitsOfFloat(value) & 0xffff0000U;
-    parts[p] = upper >> 16;
-    value -= FloatOfBits(upper);
-  }
-}
 
 __device__ __forceinline__ SplitEight Split(const float (&values)[kEight]) {
   uint32_t pairs[kParts][kEight / 2];
