@@ -1,6 +1,7 @@
 #include "engine/batch_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -60,10 +61,11 @@ int64_t BatchBuilder::CapacityOf(const BatchLimits& limits) {
                  .blocks = limits.max_blocks_per_sequence,
                  .logit_rows = limits.max_sequences,
                  .scored_rows = limits.max_step_tokens})
-      .total;
+             .total +
+         (limits.selection_bytes + kBytesPerInt - 1) / kBytesPerInt;
 }
 
-BatchBuilder::Sizes BatchBuilder::SizesOf(std::span<const SequenceSlice> slices) {
+BatchBuilder::Sizes BatchBuilder::SizesOf(std::span<const SequenceSlice> slices) const {
   Sizes sizes{.sequences = static_cast<int64_t>(slices.size())};
   for (const SequenceSlice& slice : slices) {
     sizes.tokens += slice.planned.tokens;
@@ -71,6 +73,10 @@ BatchBuilder::Sizes BatchBuilder::SizesOf(std::span<const SequenceSlice> slices)
     sizes.logit_rows += slice.planned.samples ? 1 : 0;
     const auto [first, end] = slice.ScoredPositions();
     sizes.scored_rows += end - first;
+  }
+  if (limits_.rounds_tables && sizes.tokens == sizes.sequences) {
+    const auto rounded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sizes.blocks)));
+    sizes.blocks = std::min<int64_t>(rounded, limits_.max_blocks_per_sequence);
   }
   return sizes;
 }
@@ -81,7 +87,9 @@ TensorView BatchBuilder::Device(const Section& section) const {
   );
 }
 
-StepBatch BatchBuilder::Build(std::span<const SequenceSlice> slices) {
+StepBatch BatchBuilder::Build(
+    std::span<const SequenceSlice> slices, const SelectTokensArgs* selection
+) {
   const Sizes sizes = SizesOf(slices);
   CHECK(
       sizes.tokens <= limits_.max_step_tokens && sizes.sequences <= limits_.max_sequences &&
@@ -115,7 +123,8 @@ StepBatch BatchBuilder::Build(std::span<const SequenceSlice> slices) {
       *logit_row++ = static_cast<int32_t>(row - 1);
     }
   }
-  ops_->Upload(host_.data(), device_->data(), sections.total * kBytesPerInt);
+  const int64_t selection_bytes = WriteSelection(selection, sections.total);
+  ops_->Upload(host_.data(), device_->data(), sections.total * kBytesPerInt + selection_bytes);
 
   return {
       .tokens = sizes.tokens,
@@ -128,7 +137,18 @@ StepBatch BatchBuilder::Build(std::span<const SequenceSlice> slices) {
       .kv_lengths = Device(sections.kv_lengths),
       .block_tables = Device(sections.block_tables).Reshaped({sizes.sequences, sizes.blocks}),
       .logit_rows = Device(sections.logit_rows),
-      .scored_rows = Device(sections.scored_rows)};
+      .scored_rows = Device(sections.scored_rows),
+      .packed_selection =
+          selection_bytes > 0 ? static_cast<int32_t*>(device_->data()) + sections.total : nullptr};
+}
+
+int64_t BatchBuilder::WriteSelection(const SelectTokensArgs* selection, int64_t begin) {
+  const int64_t bytes = selection == nullptr ? 0 : ops_->PackedSelectionBytes(*selection);
+  if (bytes == 0 || bytes > limits_.selection_bytes) {
+    return 0;
+  }
+  ops_->PackSelection(*selection, host_.data() + begin);
+  return bytes;
 }
 
 void BatchBuilder::WriteTokens(

@@ -19,6 +19,10 @@ struct BatchLimits {
   int32_t max_sequences = 0;
   int32_t max_blocks_per_sequence = 0;
   int32_t block_tokens = 0;
+  // Room for what Ops::PackSelection makes; more of it is left to SelectTokens.
+  int64_t selection_bytes = 0;
+  // Steps of decodes alone have block tables of a power of two of blocks, so that few shapes occur.
+  bool rounds_tables = false;
 };
 
 // Lays a step out as the flat arrays of StepBatch: written on the host into one array and uploaded
@@ -30,8 +34,11 @@ class BatchBuilder {
 
   // Valid until the next Build. Row r of logit_rows belongs to the r-th slice that samples, and row
   // r of scored_rows to the r-th of the slices' scored positions.
+  // `selection`: what will be asked of SelectTokens, to go up in the same copy; may be null.
   // Requires: the step is within the limits, and each sequence has the blocks its slice needs.
-  StepBatch Build(std::span<const SequenceSlice> slices);
+  StepBatch Build(
+      std::span<const SequenceSlice> slices, const SelectTokensArgs* selection = nullptr
+  );
 
  private:
   // A stretch of the host array; the same stretch of the device's holds its copy.
@@ -56,12 +63,14 @@ class BatchBuilder {
     int64_t logit_rows = 0;
     int64_t scored_rows = 0;
   };
-  static Sizes SizesOf(std::span<const SequenceSlice> slices);
+  Sizes SizesOf(std::span<const SequenceSlice> slices) const;
   static Sections Layout(const Sizes& sizes);
   static int64_t CapacityOf(const BatchLimits& limits);
   int32_t* Host(const Section& section) { return host_.data() + section.begin; }
   TensorView Device(const Section& section) const;
   void WriteTokens(const SequenceSlice& slice, const Sections& sections, int64_t first_row);
+  // Appends it to the host array; 0 bytes when there is nothing or it has no room.
+  int64_t WriteSelection(const SelectTokensArgs* selection, int64_t begin);
 
   Ops* ops_;
   BatchLimits limits_;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "engine/expert_statistics.h"
@@ -16,6 +17,11 @@ namespace switchyard {
 struct EngineOptions {
   SchedulerLimits limits;
   int64_t kv_cache_bytes = int64_t{256} << 20;
+  // Of the memory that is free when weights and steps have theirs, in place of kv_cache_bytes.
+  std::optional<double> kv_cache_percent = {};
+  // Where a backend keeps memory for its verbs: run the largest steps once, so that it has all of
+  // it before the KV cache takes the rest.
+  bool measures_steps = true;
   int32_t max_queued_requests = 256;  // waiting; more are refused
   // Waiting for so long raises a request's priority by one; 0: never.
   std::chrono::milliseconds ageing{10'000};
@@ -48,8 +54,8 @@ struct EngineLoad {
 // samples, and hands tokens to each request's sink. All methods may be called from any thread.
 class Engine {
  public:
-  // RESOURCE_EXHAUSTED when the KV cache or the scratch does not fit, INVALID_ARGUMENT when
-  // kv_cache_bytes is less than one block.
+  // RESOURCE_EXHAUSTED when the KV cache or the memory of steps does not fit, INVALID_ARGUMENT when
+  // the KV cache is less than one block.
   static StatusOr<std::unique_ptr<Engine>> Create(
       std::unique_ptr<Model> model, const EngineOptions& options
   );

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/capacity.h"
+#include "engine/largest_step.h"
 #include "engine/make_sequences.h"
 #include "engine/request_check.h"
 #include "engine/warm_up.h"
@@ -41,9 +42,10 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
     std::unique_ptr<Model> model, const EngineOptions& options, Now now
 ) {
   RETURN_IF_ERROR(CheckOptions(options, model->config().context_tokens));
-  ASSIGN_OR_RETURN(const int32_t blocks, CountBlocks(options, model->kv_layout()));
-  std::unique_ptr<EngineCore> core(new EngineCore(std::move(model), options, std::move(now), blocks)
-  );
+  EngineOptions sized = options;
+  ASSIGN_OR_RETURN(sized.kv_cache_bytes, DecideKvCacheBytes(*model, options));
+  ASSIGN_OR_RETURN(const int32_t blocks, CountBlocks(sized, model->kv_layout()));
+  std::unique_ptr<EngineCore> core(new EngineCore(std::move(model), sized, std::move(now), blocks));
   ASSIGN_OR_RETURN(
       core->runner_, StepRunner::Create(*core->model_, core->stop_checker_, options.limits, blocks)
   );

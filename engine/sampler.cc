@@ -42,7 +42,7 @@ Sampler::Sampler(Ops& ops, const StopChecker& stop_checker, const Limits& limits
   top_.reserve(kReservedTopLogprobs);
 }
 
-void Sampler::Select(TensorView logits, std::span<const Sequence* const> sequences) {
+SelectTokensArgs Sampler::Gather(TensorView logits, std::span<const Sequence* const> sequences) {
   CHECK(logits.dim(0) == static_cast<int64_t>(sequences.size()))
       << logits.ToString() << " for " << sequences.size() << " sequences";
   rows_.clear();
@@ -60,14 +60,19 @@ void Sampler::Select(TensorView logits, std::span<const Sequence* const> sequenc
   chosen_logprobs_.assign(rows_.size(), 0);
   top_ids_.assign(rows_.size() * static_cast<size_t>(max_top_logprobs_), -1);
   top_logprobs_.assign(top_ids_.size(), 0);
+  return {
+      .logits = logits,
+      .rows = rows_.data(),
+      .history_ids = history_ids_.data(),
+      .history_output_counts = history_output_counts_.data(),
+      .bias_ids = bias_ids_.data(),
+      .bias_values = bias_values_.data(),
+      .allowed_ids = allowed_ids_.data()};
+}
+
+void Sampler::Select(const SelectTokensArgs& gathered) {
   ops_.SelectTokens(
-      {.logits = logits,
-       .rows = rows_.data(),
-       .history_ids = history_ids_.data(),
-       .history_output_counts = history_output_counts_.data(),
-       .bias_ids = bias_ids_.data(),
-       .bias_values = bias_values_.data(),
-       .allowed_ids = allowed_ids_.data()},
+      gathered,
       {.ids = chosen_ids_.data(),
        .logprobs = chosen_logprobs_.data(),
        .top_ids = top_ids_.data(),

@@ -31,12 +31,15 @@ class Sampler {
   // `ops` and `stop_checker` must outlive this.
   Sampler(Ops& ops, const StopChecker& stop_checker, const Limits& limits);
 
-  // Chooses the next token of sequences[r] from row r of `logits` [rows, vocabulary], which is
-  // overwritten. What was chosen may be read after ops.Finish(). A draw depends on the sequence's
-  // seed and length only, never on its neighbours.
-  void Select(TensorView logits, std::span<const Sequence* const> sequences);
+  // What choosing the next token of sequences[r] from row r of `logits` [rows, vocabulary] takes;
+  // the logits need not be there yet. A draw depends on the sequence's seed and length only, never
+  // on its neighbours. Valid until the next Gather.
+  SelectTokensArgs Gather(TensorView logits, std::span<const Sequence* const> sequences);
+  // Chooses by what was gathered last; overwrites the logits. What was chosen may be read after
+  // ops.Finish().
+  void Select(const SelectTokensArgs& gathered);
 
-  // Of the last Select; valid until the next one. Requires: ops.Finish() since.
+  // Of the last Select; valid until the next Gather. Requires: ops.Finish() since.
   Selection Chosen(size_t row);
 
  private:
@@ -58,7 +61,7 @@ class Sampler {
 
   std::vector<int32_t> chosen_ids_;
   std::vector<float> chosen_logprobs_;
-  int32_t max_top_logprobs_ = 0;        // of the last Select
+  int32_t max_top_logprobs_ = 0;        // of the last Gather
   std::vector<int32_t> top_ids_;        // [rows, max_top_logprobs_]
   std::vector<float> top_logprobs_;     // as top_ids_
   std::vector<TokenLogprobValue> top_;  // of the last Chosen

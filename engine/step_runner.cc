@@ -6,6 +6,10 @@
 namespace switchyard {
 namespace {
 
+// For what SelectTokens reads beside logits, where that goes up with the rest of a step: the rows
+// themselves and some thousand tokens of history for each.
+constexpr int64_t kSelectionBytes = int64_t{4} << 20;
+
 // Each running request has a slice of at least one token in a step.
 int32_t MaxSequences(const SchedulerLimits& limits) {
   return std::min(limits.max_running, limits.max_step_tokens);
@@ -24,11 +28,14 @@ StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
   const int32_t max_sequences = MaxSequences(limits);
   const int64_t context_blocks =
       (config.context_tokens + limits.block_tokens - 1) / limits.block_tokens;
+  std::unique_ptr<VerbRecorder> recorder = ops.MakeRecorder();
   const BatchLimits batch_limits{
       .max_step_tokens = limits.max_step_tokens,
       .max_sequences = max_sequences,
-      .max_blocks_per_sequence = static_cast<int32_t>(std::min(context_blocks, blocks)),
-      .block_tokens = limits.block_tokens};
+      .max_blocks_per_sequence = static_cast<int32_t>(context_blocks),
+      .block_tokens = limits.block_tokens,
+      .selection_bytes = kSelectionBytes,
+      .rounds_tables = recorder != nullptr};
   ASSIGN_OR_RETURN(
       KvCache kv_cache, KvCache::Create(ops, model.kv_layout(), blocks, limits.block_tokens)
   );
@@ -46,7 +53,8 @@ StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
       .scratch = std::move(scratch),
       .batch_builder = std::move(batch_builder),
       .logits = std::move(logits)};
-  return std::unique_ptr<StepRunner>(new StepRunner(model, stop_checker, limits, std::move(memory))
+  return std::unique_ptr<StepRunner>(
+      new StepRunner(model, stop_checker, limits, std::move(recorder), std::move(memory))
   );
 }
 
@@ -54,10 +62,12 @@ StepRunner::StepRunner(
     const Model& model,
     const StopChecker& stop_checker,
     const SchedulerLimits& limits,
+    std::unique_ptr<VerbRecorder> recorder,
     Memory memory
 )
     : model_(model),
       limits_(limits),
+      recorder_(std::move(recorder)),
       memory_(std::move(memory)),
       sampler_(
           model.ops(),
@@ -84,7 +94,9 @@ void StepRunner::Prepare(const StepWork& work) {
     }
   }
   routing_recorder_.Prepare(work.slices);
-  batch_ = memory_.batch_builder.Build(work.slices);
+  selection_ = sampler_.Gather(Logits(static_cast<int64_t>(sampling_.size())), sampling_);
+  batch_ = memory_.batch_builder.Build(work.slices, sampling_.empty() ? nullptr : &selection_);
+  selection_.packed = batch_.packed_selection;
 }
 
 Status StepRunner::Run(const StepWork& work) {
@@ -92,6 +104,32 @@ Status StepRunner::Run(const StepWork& work) {
   for (const BlockCopy& copy : work.copies) {
     memory_.kv_cache.CopyBlock(ops, static_cast<int64_t>(copy.from), static_cast<int64_t>(copy.to));
   }
+  if (recorder_ != nullptr && IsDecode()) {
+    const auto key = static_cast<uint64_t>(batch_.sequences) << 32 |
+                     static_cast<uint64_t>(batch_.block_tables.dim(1));
+    recorder_->Run(key, [this] { RunDecode(); });
+  } else {
+    RETURN_IF_ERROR(RunMixed());
+  }
+  if (!sampling_.empty()) {
+    sampler_.Select(selection_);
+  }
+  return ops.Finish();
+}
+
+bool StepRunner::IsDecode() const {
+  return batch_.tokens == batch_.sequences && scored_.empty() && routing_recorder_.empty() &&
+         batch_.sequences == static_cast<int64_t>(sampling_.size());
+}
+
+void StepRunner::RunDecode() {
+  const Scratch::Scope scope(memory_.scratch);
+  const TensorView hidden = memory_.scratch.Floats({batch_.tokens, model_.config().model_dim});
+  model_.Forward(batch_, memory_.kv_cache, memory_.scratch, hidden, nullptr);
+  model_.ComputeLogits(hidden, batch_.logit_rows, memory_.scratch, selection_.logits);
+}
+
+Status StepRunner::RunMixed() {
   const Scratch::Scope scope(memory_.scratch);
   const TensorView hidden = memory_.scratch.Floats({batch_.tokens, model_.config().model_dim});
   RoutingRecorder* const observer = routing_recorder_.empty() ? nullptr : &routing_recorder_;
@@ -102,11 +140,9 @@ Status StepRunner::Run(const StepWork& work) {
     ));
   }
   if (!sampling_.empty()) {
-    const TensorView logits = Logits(static_cast<int64_t>(sampling_.size()));
-    model_.ComputeLogits(hidden, batch_.logit_rows, memory_.scratch, logits);
-    sampler_.Select(logits, sampling_);
+    model_.ComputeLogits(hidden, batch_.logit_rows, memory_.scratch, selection_.logits);
   }
-  return ops.Finish();
+  return OkStatus();
 }
 
 TensorView StepRunner::Logits(int64_t rows) const {

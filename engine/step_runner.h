@@ -59,13 +59,21 @@ class StepRunner {
       const Model& model,
       const StopChecker& stop_checker,
       const SchedulerLimits& limits,
+      std::unique_ptr<VerbRecorder> recorder,
       Memory memory
   );
 
   TensorView Logits(int64_t rows) const;
+  // Whether every slice is one token that samples, and nobody watches the routers: a step of the
+  // shape that decoding repeats.
+  bool IsDecode() const;
+  // The same verbs for every such step of as many sequences and as wide block tables.
+  void RunDecode();
+  Status RunMixed();
 
   const Model& model_;
   SchedulerLimits limits_;
+  std::unique_ptr<VerbRecorder> recorder_;  // null: nothing is recorded
   Memory memory_;
   Sampler sampler_;
   PromptScorer scorer_;
@@ -75,6 +83,7 @@ class StepRunner {
   std::vector<const Sequence*> sampling_;
   std::vector<ScoredToken> scored_;
   StepBatch batch_;
+  SelectTokensArgs selection_;  // of sampling_
 };
 
 }  // namespace switchyard

@@ -16,9 +16,9 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr std::string_view kCuda = "cuda";
 
-StatusOr<std::unique_ptr<Ops>> MakeCuda(int device) {
+StatusOr<std::unique_ptr<Ops>> MakeCuda(int device, [[maybe_unused]] bool graphs) {
 #if defined(SWITCHYARD_HAS_CUDA)
-  return MakeCudaOps(device);
+  return MakeCudaOps(device, graphs);
 #else
   return Unavailable(
       "no CUDA device ", device, ": this program was built without CUDA (SWITCHYARD_CUDA=OFF)"
@@ -42,13 +42,13 @@ int CudaDeviceOf(std::string_view name) {
   return is_number && device >= 0 ? device : -1;
 }
 
-StatusOr<std::unique_ptr<Ops>> MakeBest(int threads) {
-  StatusOr<std::unique_ptr<Ops>> cuda = MakeCuda(0);
+StatusOr<std::unique_ptr<Ops>> MakeBest(const BackendOptions& options) {
+  StatusOr<std::unique_ptr<Ops>> cuda = MakeCuda(0, options.cuda_graphs);
   if (cuda.ok()) {
     return cuda;
   }
   LogInfo("event=device_chosen device=cpu reason=\"{}\"", MessageOf(cuda.status()));
-  return MakeCpuOps(threads);
+  return MakeCpuOps(options.threads);
 }
 
 }  // namespace
@@ -74,10 +74,10 @@ StatusOr<std::unique_ptr<Ops>> MakeOps(const BackendOptions& options) {
     return MakeCpuOps(options.threads);
   }
   if (options.device == "auto") {
-    return MakeBest(options.threads);
+    return MakeBest(options);
   }
   if (const int device = CudaDeviceOf(options.device); device >= 0) {
-    return MakeCuda(device);
+    return MakeCuda(device, options.cuda_graphs);
   }
   return InvalidArgument(
       "device is \"", options.device, "\"; use auto, cpu, cuda, cuda:N or reference"

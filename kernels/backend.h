@@ -12,6 +12,8 @@ struct BackendOptions {
   // cpu, reference, cuda (the first device), cuda:N; auto: cuda where there is one, else cpu
   std::string device = "auto";
   int threads = 0;  // 0: one for each core this process may run on
+  // cuda: decode steps that come again are replayed as one graph; false: every kernel is queued
+  bool cuda_graphs = true;
 };
 
 // Whether MakeOps knows the name. The device itself may still not exist.

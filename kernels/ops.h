@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/status.h"
@@ -204,6 +205,9 @@ struct SelectTokensArgs {
   const float* bias_values = nullptr;              // added; -infinity forbids
   // Each row's part ascends without repetition; every token that is not in it is forbidden.
   const int32_t* allowed_ids = nullptr;
+  // What Ops::PackSelection wrote, in the backend's memory, 16-byte aligned; null: the verb sends
+  // the rows to the device by itself.
+  const void* packed = nullptr;
 };
 // What SelectTokens gives in place of a token id.
 inline constexpr int32_t kLogitsNotFinite = -1;
@@ -222,6 +226,17 @@ struct SelectedTokens {
   int32_t* top_ids = nullptr;
   float* top_logprobs = nullptr;  // [rows, max_top_logprobs]
   int32_t max_top_logprobs = 0;
+};
+
+// Queues sequences of verbs that come again and again, for a backend where queuing takes time. Used
+// as the Ops that made it, which must outlive it.
+class VerbRecorder {
+ public:
+  virtual ~VerbRecorder() = default;
+  // Does what verbs() does. Requires: for one key always the same verbs with the same arguments;
+  // only what the memory holds may differ. They do not allocate, upload, download, select tokens or
+  // finish. So the backend may play again what they have queued before, in place of calling them.
+  virtual void Run(uint64_t key, const std::function<void()>& verbs) = 0;
 };
 
 class Ops {
@@ -296,6 +311,17 @@ class Ops {
 
   // Waits for the step's work; the first device fault since the last call, if any.
   virtual Status Finish() = 0;
+
+  // Whether verbs keep memory of their own, as much as the largest step so far needed.
+  virtual bool KeepsWorkMemory() const { return false; }
+
+  // Where verbs only queue work: lets recurring sequences of them be recorded. Else null.
+  virtual std::unique_ptr<VerbRecorder> MakeRecorder() { return nullptr; }
+
+  // What SelectTokens will read besides logits, as bytes that can go to the device together with a
+  // step's other inputs; 0 where there is no such thing.
+  virtual int64_t PackedSelectionBytes(const SelectTokensArgs& /*args*/) const { return 0; }
+  virtual void PackSelection(const SelectTokensArgs& /*args*/, void* /*host*/) const {}
 };
 
 }  // namespace switchyard

@@ -58,7 +58,7 @@ StatusOr<v1::Finished> GenerateHere(
   // A terminal may take its time.
   ServingState state{ServingOptions{.outbox_bytes = INT64_MAX}};
   LoadOptions options;
-  options.backend = BackendOptions{.device = flags.device, .threads = flags.threads};
+  options.backend = BackendOptionsOf(flags);
   options.weights = WeightOptionsOf(flags);
   ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadModel(flags.folder, options));
   state.SetModel(std::move(model));

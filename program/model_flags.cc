@@ -1,7 +1,5 @@
 #include "program/model_flags.h"
 
-#include "kernels/backend.h"
-
 namespace switchyard {
 
 void AddComputeFlags(CLI::App& command, ModelFlags& flags) {
@@ -24,6 +22,11 @@ void AddComputeFlags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--threads", flags.threads, "Compute threads; 0 is one for each core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  command.add_flag(
+      "--cuda-graphs,!--no-cuda-graphs",
+      flags.cuda_graphs,
+      "On a GPU: replay decode steps that come again instead of queuing each kernel; the default"
+  );
 }
 
 WeightOptions WeightOptionsOf(const ModelFlags& flags) {
@@ -36,11 +39,13 @@ WeightOptions WeightOptionsOf(const ModelFlags& flags) {
   return options;
 }
 
+BackendOptions BackendOptionsOf(const ModelFlags& flags) {
+  return {.device = flags.device, .threads = flags.threads, .cuda_graphs = flags.cuda_graphs};
+}
+
 StatusOr<OfflineModel> OpenModel(const ModelFlags& flags) {
   OfflineModel opened;
-  ASSIGN_OR_RETURN(
-      opened.ops, MakeOps(BackendOptions{.device = flags.device, .threads = flags.threads})
-  );
+  ASSIGN_OR_RETURN(opened.ops, MakeOps(BackendOptionsOf(flags)));
   ASSIGN_OR_RETURN(opened.model, Model::Load(flags.folder, WeightOptionsOf(flags), *opened.ops));
   return opened;
 }

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "engine/model/model.h"
+#include "kernels/backend.h"
 #include "text/tokenizer.h"
 
 namespace switchyard {
@@ -16,13 +17,16 @@ struct ModelFlags {
   std::string device = "auto";
   std::string dtype = "stored";
   int threads = 0;
+  bool cuda_graphs = true;
 };
 
-// --device, --dtype, --threads. The values are checked while parsing.
+// --device, --dtype, --threads, --cuda-graphs. The values are checked while parsing.
 void AddComputeFlags(CLI::App& command, ModelFlags& flags);
 
 // --dtype as the model loader wants it: absent means as stored.
 WeightOptions WeightOptionsOf(const ModelFlags& flags);
+
+BackendOptions BackendOptionsOf(const ModelFlags& flags);
 
 // A model and the backend it lives on, for commands that need no engine. Members are destroyed in
 // the right order.

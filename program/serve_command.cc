@@ -29,8 +29,7 @@ Status Serve(const ServeFlags& flags) {
   options.server.listen_address = flags.listen_address;
   options.server.http.listen_address = flags.http_address;
   options.load.name = flags.name;
-  options.load.backend =
-      BackendOptions{.device = flags.model.device, .threads = flags.model.threads};
+  options.load.backend = BackendOptionsOf(flags.model);
   options.load.weights = WeightOptionsOf(flags.model);
   ApplyLimits(flags.limits, options);
   options.load.default_max_tokens = flags.default_max_tokens;

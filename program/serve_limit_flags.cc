@@ -252,8 +252,8 @@ void AddLimitFlags(CLI::App& command, ServeLimitFlags& flags) {
 }
 
 void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
-  options.load.kv_cache_percent = PercentOf(flags.kv_cache_memory);
-  if (!options.load.kv_cache_percent) {
+  options.load.engine.kv_cache_percent = PercentOf(flags.kv_cache_memory);
+  if (!options.load.engine.kv_cache_percent) {
     ReadBytes(flags.kv_cache_memory, options.load.engine.kv_cache_bytes);
   }
   options.load.engine.limits = flags.scheduler;

@@ -94,14 +94,7 @@ StatusOr<std::unique_ptr<LoadedModel>> LoadModel(
   ASSIGN_OR_RETURN(loaded->tokenizer, LoadTokenizerIfAny(folder, config));
   CollectEosTokenIds(config, *loaded);
 
-  EngineOptions engine = options.engine;
-  if (options.kv_cache_percent) {
-    const int64_t free_bytes = loaded->ops->AvailableBytes();
-    engine.kv_cache_bytes =
-        static_cast<int64_t>(static_cast<double>(free_bytes) * *options.kv_cache_percent / 100);
-    LogInfo("event=kv_cache_sized free_bytes={} bytes={}", free_bytes, engine.kv_cache_bytes);
-  }
-  ASSIGN_OR_RETURN(loaded->engine, Engine::Create(std::move(model), engine));
+  ASSIGN_OR_RETURN(loaded->engine, Engine::Create(std::move(model), options.engine));
   RETURN_IF_ERROR(WithContext(loaded->engine->WarmUp(), "warm-up step"));
   loaded->info = DescribeModel(*loaded);
   RETURN_IF_ERROR(LoadBaseline(options.expert_baseline, *loaded));

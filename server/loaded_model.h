@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,9 +42,6 @@ struct LoadOptions {
   BackendOptions backend;
   WeightOptions weights;
   EngineOptions engine;
-  // Of the memory that is free when everything but the KV cache has its own, in place of
-  // engine.kv_cache_bytes.
-  std::optional<double> kv_cache_percent;
   RequestLimits limits;
   int32_t default_max_tokens = 256;
   std::filesystem::path expert_baseline;  // empty: none

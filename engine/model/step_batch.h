@@ -23,6 +23,8 @@ struct StepBatch {
   TensorView logit_rows;    // int32 [rows]: the tokens whose logits are wanted, ascending
   // int32 [rows]: those whose logits are wanted to score the token after them, ascending
   TensorView scored_rows;
+  // What Ops::PackSelection wrote for the step, in the backend's memory; null: nothing.
+  const void* packed_selection = nullptr;
 };
 
 }  // namespace switchyard

@@ -7,7 +7,7 @@
 
 namespace switchyard {
 
-// UNAVAILABLE when this machine has no such device.
-StatusOr<std::unique_ptr<Ops>> MakeCudaOps(int device);
+// UNAVAILABLE when this machine has no such device. `graphs`: BackendOptions::cuda_graphs.
+StatusOr<std::unique_ptr<Ops>> MakeCudaOps(int device, bool graphs);
 
 }  // namespace switchyard

@@ -10,7 +10,7 @@ constexpr int64_t kStagingBytes = int64_t{16} << 20;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Ops>> CudaOps::Create(int device) {
+StatusOr<std::unique_ptr<Ops>> CudaOps::Create(int device, bool graphs) {
   int devices = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
     return Unavailable("no CUDA device: ", cudaGetErrorString(error));
@@ -18,7 +18,7 @@ StatusOr<std::unique_ptr<Ops>> CudaOps::Create(int device) {
   if (device < 0 || device >= devices) {
     return Unavailable("CUDA device ", device, " does not exist; this machine has ", devices);
   }
-  std::unique_ptr<CudaOps> ops(new CudaOps(device));
+  std::unique_ptr<CudaOps> ops(new CudaOps(device, graphs));
   RETURN_IF_ERROR(ops->Initialize());
   return ops;
 }
@@ -60,6 +60,9 @@ bool CudaOps::Note(const Status& status) {
 void* CudaOps::Grow(GrowingMemory& memory, int64_t bytes) {
   if (!status_.ok()) {
     return nullptr;
+  }
+  if (memory.bytes() < bytes) {
+    ++work_memory_epoch_;
   }
   StatusOr<void*> data = memory.Get(bytes);
   return Note(data.status()) ? *data : nullptr;
@@ -127,8 +130,8 @@ Status CudaOps::Finish() {
   return status_;
 }
 
-StatusOr<std::unique_ptr<Ops>> MakeCudaOps(int device) {
-  return CudaOps::Create(device);
+StatusOr<std::unique_ptr<Ops>> MakeCudaOps(int device, bool graphs) {
+  return CudaOps::Create(device, graphs);
 }
 
 }  // namespace switchyard

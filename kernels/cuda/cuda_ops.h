@@ -23,7 +23,7 @@ namespace switchyard {
 class CudaOps final : public Ops {
  public:
   // UNAVAILABLE when the machine has no such device.
-  static StatusOr<std::unique_ptr<Ops>> Create(int device);
+  static StatusOr<std::unique_ptr<Ops>> Create(int device, bool graphs);
   CudaOps(const CudaOps&) = delete;
   CudaOps& operator=(const CudaOps&) = delete;
   ~CudaOps() override;
@@ -52,8 +52,14 @@ class CudaOps final : public Ops {
   void Add(TensorView x, TensorView update) override;
   void SelectTokens(const SelectTokensArgs& args, const SelectedTokens& out) override;
   Status Finish() override;
+  bool KeepsWorkMemory() const override { return true; }
+  std::unique_ptr<VerbRecorder> MakeRecorder() override;
+  int64_t PackedSelectionBytes(const SelectTokensArgs& args) const override;
+  void PackSelection(const SelectTokensArgs& args, void* host) const override;
 
  private:
+  class GraphRecorder;
+
   // A weight as the device has it. Vectors are widened to float32; matrices are [experts, out,
   // padded in] whatever the checkpoint's layout, the padding zeros.
   struct StoredWeight {
@@ -68,7 +74,7 @@ class CudaOps final : public Ops {
     std::unique_ptr<DeviceMemory> frequencies;  // float32 [dims / 2]
   };
 
-  explicit CudaOps(int device) : device_(device) {}
+  CudaOps(int device, bool graphs) : device_(device), graphs_(graphs) {}
   Status Initialize();
 
   // Keeps the first failure; true when there is none at all.
@@ -87,10 +93,13 @@ class CudaOps final : public Ops {
   // Fills in the weight and runs whatever kernel it asks for.
   void RunProducts(const Weight& weight, ProductArgs args, int64_t rows);
   void RunAttention(AttentionArgs& args, int64_t tokens);
+  // What PackSelection makes, on the device: as it came, or sent there now.
+  const char* PackedInputs(const SelectTokensArgs& args, int64_t bytes);
   void UnpackResults(const SelectTokensArgs& args, const SelectedTokens& out, int64_t rows) const;
   Global<const float> RopeFrequencies(const RopeArgs& args);
 
   int device_;
+  bool graphs_;
   int multiprocessors_ = 1;
   int64_t max_shared_bytes_ = 0;
   Status status_;
@@ -100,6 +109,7 @@ class CudaOps final : public Ops {
   std::vector<RopeTable> rope_tables_;
   int64_t host_weight_bytes_ = 0;               // of verbs whose bytes the host knows
   std::unique_ptr<DeviceMemory> expert_bytes_;  // int64: of those whose bytes the routing decides
+  int64_t work_memory_epoch_ = 0;               // how often memory of the verbs has moved
   GrowingMemory pack_source_;
   GrowingMemory products_;
   GrowingMemory attention_partials_;

@@ -12,6 +12,9 @@ constexpr int64_t kMaxTileRows = 16;
 // With fewer blocks than so many for each multiprocessor the chunks of a sequence get blocks of
 // their own.
 constexpr int64_t kBlocksPerMultiprocessor = 2;
+// What the chunks of a step leave for the kernel that merges them, at most; with more the chunks
+// are not split up. It is allocated whole, so that it never moves.
+constexpr int64_t kPartialBytes = int64_t{32} << 20;
 
 // Rows that see nothing of a chunk leave what they have.
 __device__ __forceinline__ bool SeesChunk(int64_t position, int64_t chunk) {
@@ -185,18 +188,18 @@ void CudaOps::RunAttention(AttentionArgs& args, int64_t tokens) {
   const dim3 block{kAttentionThreads, 1, 1};
   dim3 grid{GridSize(tiles), GridSize(args.heads), 1};
   const auto bytes = static_cast<size_t>(shared_bytes());
-  const bool split =
-      args.chunks > 1 && tiles * args.heads < kBlocksPerMultiprocessor * multiprocessors_;
+  const int64_t partials = rows * args.heads * args.chunks;
+  const int64_t partial_bytes =
+      partials * (args.value_dim + 2) * static_cast<int64_t>(sizeof(float));
+  const bool split = args.chunks > 1 && partial_bytes <= kPartialBytes &&
+                     tiles * args.heads < kBlocksPerMultiprocessor * multiprocessors_;
   if (!split) {
     Note(CudaStatus(AllowSharedBytes(AttentionKernel, bytes), "ask for shared memory"));
     Launch(AttentionKernel, grid, block, bytes, stream_->get(), args);
     NoteLaunch("PagedAttention");
     return;
   }
-  const int64_t partials = rows * args.heads * args.chunks;
-  auto* memory = static_cast<float*>(Grow(
-      attention_partials_, partials * (args.value_dim + 2) * static_cast<int64_t>(sizeof(float))
-  ));
+  auto* memory = static_cast<float*>(Grow(attention_partials_, kPartialBytes));
   if (memory == nullptr) {
     return;
   }

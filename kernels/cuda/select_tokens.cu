@@ -116,6 +116,27 @@ void PackInputs(const SelectTokensArgs& args, const InputLayout& input, uint8_t*
 
 }  // namespace
 
+int64_t CudaOps::PackedSelectionBytes(const SelectTokensArgs& args) const {
+  return InputLayout(args, args.logits.rows()).layout.bytes();
+}
+
+void CudaOps::PackSelection(const SelectTokensArgs& args, void* host) const {
+  PackInputs(args, InputLayout(args, args.logits.rows()), static_cast<uint8_t*>(host));
+}
+
+const char* CudaOps::PackedInputs(const SelectTokensArgs& args, int64_t bytes) {
+  if (args.packed != nullptr) {
+    return static_cast<const char*>(args.packed);
+  }
+  auto* const memory = static_cast<char*>(Grow(select_inputs_, bytes));
+  if (memory != nullptr) {
+    select_host_.resize(static_cast<size_t>(bytes));
+    PackSelection(args, select_host_.data());
+    Upload(select_host_.data(), memory, bytes);
+  }
+  return memory;
+}
+
 void CudaOps::SelectTokens(const SelectTokensArgs& args, const SelectedTokens& out) {
   const int64_t rows = args.logits.rows();
   const int64_t vocabulary = args.logits.columns();
@@ -136,15 +157,13 @@ void CudaOps::SelectTokens(const SelectTokensArgs& args, const SelectedTokens& o
   const int64_t tops = wants_logprobs ? rows * out.max_top_logprobs : 0;
   // Results: ids, logprobs, top ids, top logprobs, all of four bytes, in one piece.
   const int64_t result_bytes = (2 * rows + 2 * tops) * 4;
-  auto* inputs = static_cast<char*>(Grow(select_inputs_, input.layout.bytes()));
+  const char* inputs = PackedInputs(args, input.layout.bytes());
   auto* work = static_cast<float*>(Grow(select_logits_, args.logits.bytes()));
   auto* results = static_cast<int32_t*>(Grow(select_results_, result_bytes));
   if (!status_.ok()) {
     return;
   }
-  select_host_.resize(static_cast<size_t>(std::max(input.layout.bytes(), result_bytes)));
-  PackInputs(args, input, select_host_.data());
-  Upload(select_host_.data(), inputs, input.layout.bytes());
+  select_host_.resize(static_cast<size_t>(result_bytes));
 
   SelectArgs select;
   select.raw = ConstFloats(args.logits);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "tests/cuda_host/device_of.h"
 #include "tests/cuda_host/memory.h"
 #include "tests/cuda_host/report.h"
 #include "tests/support/ops_memory.h"
@@ -21,20 +22,6 @@ std::unique_ptr<Ops> MakeCuda() {
   EXPECT_TRUE(ops.ok()) << ops.status();
   return *std::move(ops);
 }
-
-// A device with so much memory while this lives.
-class DeviceOf {
- public:
-  explicit DeviceOf(int64_t bytes) : before_(cuda_host::DeviceMemory().total_bytes) {
-    cuda_host::SetDeviceMemory(bytes);
-  }
-  DeviceOf(const DeviceOf&) = delete;
-  DeviceOf& operator=(const DeviceOf&) = delete;
-  ~DeviceOf() { cuda_host::SetDeviceMemory(before_); }
-
- private:
-  int64_t before_;
-};
 
 TEST(CudaOps, FallsBackToTheCpuOnAutoWhereThereIsNoDevice) {
   cuda_host::SetDeviceExists(false);

@@ -13,8 +13,8 @@ DrivenEngine::DrivenEngine(const Settings& settings)
 DrivenEngine::DrivenEngine(const Settings& settings, std::unique_ptr<Ops> ops)
     : ops_(std::move(ops)) {
   auto model = *LoadTinyModel(settings.family, settings.model, *ops_);
-  const EngineOptions options =
-      OptionsWithBlocks(model->kv_layout(), settings.limits, settings.blocks);
+  EngineOptions options = OptionsWithBlocks(model->kv_layout(), settings.limits, settings.blocks);
+  options.measures_steps = settings.measures_steps;
   core_ = *EngineCore::Create(std::move(model), options, [this] { return now; });
 }
 

@@ -19,6 +19,7 @@ class DrivenEngine {
     SchedulerLimits limits = {.max_step_tokens = 16, .max_running = 4, .block_tokens = 4};
     int64_t blocks = 64;
     std::string device = "reference";
+    bool measures_steps = false;  // it takes as long as a test
   };
   explicit DrivenEngine(const Settings& settings);
   // On a backend of the test's own instead of settings.device.

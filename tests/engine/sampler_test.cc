@@ -20,7 +20,7 @@ class SamplerTest : public ::testing::Test {
   // Chooses for `sequences` from rows of five logits each.
   void Select(std::vector<float> logits, const std::vector<const Sequence*>& sequences) {
     const auto rows = static_cast<int64_t>(sequences.size());
-    sampler_.Select(TensorView(logits.data(), DType::kF32, {rows, 5}), sequences);
+    sampler_.Select(sampler_.Gather(TensorView(logits.data(), DType::kF32, {rows, 5}), sequences));
     ASSERT_TRUE(ops_->Finish().ok());
   }
 
