@@ -101,6 +101,7 @@ TEST(Server, LetsRunningStreamsFinishAndRefusesNewOnesWhileItDrains) {
   engine.HoldAfter(1);
   grpc::ClientContext context;
   const auto reader = server.inference().Generate(&context, ShortRequest(3));
+  engine.WaitUntilSubmitted(1);
   GenericStream watch(server.channel(), kWatch, HealthRequest(""));
   EXPECT_EQ(watch.Read(), kServing);
 
