@@ -30,7 +30,7 @@ MUST_NOT_SPILL = (
     "EmbedKernel", "GroupByExpertKernel", "NormalizeKernel", "ProductLanesKernel<float, 1>",
     "ProductLanesKernel<unsigned short, 1>", "ProductNarrowKernel", "ProductWideKernel", "RopeKernel",
     "SelectExpertsKernel", "SelectTokensKernel", "StoreRowsKernel")
-MUST_USE_TENSOR_CORES = ("ProductNarrowKernel", "ProductWideKernel")
+MUST_USE_TENSOR_CORES = ("AttentionChunkKernel", "AttentionKernel", "ProductNarrowKernel", "ProductWideKernel")
 
 
 def compiled(arguments, source: pathlib.Path, newest: float) -> tuple:
