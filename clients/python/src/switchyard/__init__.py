@@ -12,7 +12,6 @@ from switchyard.completion import (
     Choice,
     Completion,
     Delta,
-    GenerationStream,
     Logprob,
     RouterTrace,
     RoutingTrace,
@@ -43,6 +42,7 @@ from switchyard.model import (
     RouterStatistics,
     Tokens,
 )
+from switchyard.stream import GenerationStream
 
 __all__ = [
     "CancelledError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any, Iterable, Iterator, Sequence
 
@@ -10,7 +11,6 @@ from google.protobuf import wrappers_pb2
 
 from switchyard.completion import (
     Completion,
-    GenerationStream,
     Scores,
     to_completion,
     to_delta,
@@ -21,6 +21,8 @@ from switchyard.completion import (
 from switchyard.errors import DeadlineError, from_grpc
 from switchyard.model import ExpertStatistics, Load, ModelInfo, Tokens, to_expert_statistics, to_load, to_model_info
 from switchyard.request import generation_request, score_request
+from switchyard.retry import MAX_RETRIES, service_config
+from switchyard.stream import GenerationStream
 from switchyard.v1 import experts_pb2, experts_pb2_grpc, inference_pb2, inference_pb2_grpc
 
 # gRPC's own limit of 4 MiB for what is received is too small for long prompts with log-probabilities.
@@ -48,6 +50,9 @@ class Client:
     address: "host:port". Nothing is sent before the first call.
     model: refuse to talk to another model than this; empty accepts whatever the server serves.
     timeout: seconds that one call may take in all, unless the call says otherwise; None is no limit.
+    retries: 0 to 4; how often a call is sent again when its server is not there or goes away. Calls then go round the
+    addresses of a name ("dns:///name:port"), and a stream that breaks is begun again on another server and goes on where
+    it was: see GenerationStream.
     """
 
     def __init__(
@@ -57,9 +62,14 @@ class Client:
         model: str = "",
         timeout: float | None = None,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+        retries: int = 0,
     ):
+        if not 0 <= retries <= MAX_RETRIES:
+            raise ValueError(f"retries is {retries}; it is 0 to {MAX_RETRIES}")
         self._model = model
         self._timeout = timeout
+        self._retries = retries
+        retrying = [("grpc.service_config", service_config(retries))] if retries > 0 else []
         self._channel = grpc.insecure_channel(
             address,
             options=[
@@ -68,6 +78,7 @@ class Client:
                 # gRPC's defaults, 1 s and 120 s, would find a server that has just come up far too late.
                 ("grpc.initial_reconnect_backoff_ms", 100),
                 ("grpc.max_reconnect_backoff_ms", 5000),
+                *retrying,
             ],
         )
         self._inference = inference_pb2_grpc.InferenceServiceStub(self._channel)
@@ -99,7 +110,17 @@ class Client:
         on. What is not given takes the model's default; see model_info().
         """
         request = generation_request(prompt, model=self._model, **parameters)
-        return GenerationStream(self._inference.Generate(request, timeout=self._seconds(timeout)))
+        if self._retries > 0 and not request.HasField("beam_search") and not request.sampling.HasField("seed"):
+            # The server would choose another one each time.
+            request.sampling.seed = random.getrandbits(63)
+        seconds = self._seconds(timeout)
+        deadline = None if seconds is None else time.monotonic() + seconds
+
+        def start() -> grpc.Call:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            return self._inference.Generate(request, timeout=left)
+
+        return GenerationStream(start, self._retries)
 
     def generate_once(
         self, prompt: str | Sequence[int], *, timeout: float | None = None, **parameters: Any

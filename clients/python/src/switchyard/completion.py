@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, Sequence
+from typing import Sequence
 
-import grpc
-
-from switchyard.errors import ServerError, from_grpc
 from switchyard.v1 import inference_pb2
 
 
@@ -143,72 +140,6 @@ class Scores:
     usage: Usage  # completion_tokens: those that were scored
     timings: Timings
     request_id: str
-
-
-class GenerationStream:
-    """An iterator over the deltas of one request; those of several completions come mixed, each says whose it is.
-
-    After the last delta, `finished` holds the whole Completion; before, it is None. `prompt_logprobs` grows while
-    they come, before the first delta; `routing` grows all the time, if it was asked for. Closing the stream early (close(), or leaving a `with` block) cancels the
-    request, and the server stops working for it. Iterating raises the errors of switchyard.errors.
-    """
-
-    def __init__(self, call: grpc.Call):
-        self._call = call
-        self._deltas: list[Delta] = []
-        self._closed = False
-        self.prompt_logprobs: list[TokenLogprobs] = []
-        self.routing: list[RoutingTrace] = []
-        self.finished: Completion | None = None
-
-    def __iter__(self) -> Iterator[Delta]:
-        return self
-
-    def __next__(self) -> Delta:
-        if self._closed or self.finished is not None:
-            raise StopIteration
-        try:
-            for response in self._call:
-                event = response.WhichOneof("event")
-                if event == "delta":
-                    self._deltas.append(to_delta(response.delta))
-                    return self._deltas[-1]
-                if event == "prompt_logprobs":
-                    self.prompt_logprobs.extend(map(to_token_logprobs, response.prompt_logprobs.tokens))
-                if event == "routing":
-                    self.routing.append(to_routing_trace(response.routing))
-                if event == "finished":
-                    self.finished = to_completion(
-                        join(self._deltas), response.finished, self.prompt_logprobs, self.routing
-                    )
-        except grpc.RpcError as error:
-            self._closed = True
-            raise from_grpc(error) from None
-        if self.finished is None:
-            raise ServerError("the stream ended without its `finished` event", grpc.StatusCode.DATA_LOSS)
-        raise StopIteration
-
-    def close(self) -> None:
-        """Cancels the request if it still runs; no more deltas come."""
-        self._closed = True
-        self._call.cancel()
-
-    def result(self) -> Completion:
-        """Reads the rest and returns the whole completion."""
-        for _ in self:
-            pass
-        if self.finished is None:
-            raise ServerError("the stream was closed before its end", grpc.StatusCode.CANCELLED)
-        return self.finished
-
-    def __enter__(self) -> "GenerationStream":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
 
 
 def to_logprob(message: inference_pb2.TokenLogprob) -> Logprob:
