@@ -180,7 +180,7 @@ check_demo() {
 
   # A request is running when the signal comes; it must be finished, and the exit status must say so. As in a container, the
   # server is process 1 of its namespace, for which a signal without a handler does nothing.
-  in_image switchyard generate --server "127.0.0.1:$port" --prompt "And the king said" --max-tokens 900 --ignore-eos \
+  in_image switchyard generate --server "127.0.0.1:$port" --prompt "And the king said" --max-tokens 500 --ignore-eos \
     > "$work/drained.txt" 2> "$work/drained.err" &
   local client=$!
   for _ in $(seq 400); do

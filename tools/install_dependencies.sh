@@ -19,6 +19,7 @@ test=(
   clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libdnnl-dev openssl prometheus chromium fonts-dejavu-core
   python3 python3-numpy python3-grpcio python3-grpc-tools python3-protobuf python3-yaml
   python3-setuptools python3-wheel python3-pip python3-venv
+  buildah ccache curl debootstrap haproxy
 )
 train=(python3-torch python3-numpy python3-matplotlib python3-sentencepiece sentencepiece bible-kjv)
 

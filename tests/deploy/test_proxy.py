@@ -19,7 +19,7 @@ from switchyard.retry import MAX_RETRIES, service_config
 
 HAPROXY = shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 STREAMS = 12
-TOKENS = 700
+TOKENS = 500
 TIMEOUT_S = 120
 
 
