@@ -106,7 +106,9 @@ Status Verify(
   if (plan.shape().verify_share == 0 || report.results.gave_up) {
     return OkStatus();
   }
-  const Client client(flags.server, {.deadline = report.schedule.time_limit});
+  ASSIGN_OR_RETURN(ClientOptions options, ReadConnectionFlags(flags.connection));
+  options.deadline = report.schedule.time_limit;
+  const Client client(flags.connection.server, options);
   const std::vector<VerifiableRequest>& requests = report.results.verifiable;
   const auto on_progress = [&](int64_t done) {
     LoadProgress progress;
@@ -125,16 +127,19 @@ Status Bench(const BenchFlags& flags) {
     ASSIGN_OR_RETURN(file, ReportFile::Open(flags.output_path));
   }
   ASSIGN_OR_RETURN(report.shape, ShapeOf(flags));
-  report.server = flags.server;
+  report.server = flags.connection.server;
   report.schedule = ScheduleOf(flags);
   report.prompts_path = flags.prompts_path;
   report.connections = flags.connections;
   report.warm_up_requests = flags.warm_up_requests;
-  const Client client(flags.server, {.deadline = kShortCallTimeout});
+  ASSIGN_OR_RETURN(const ClientOptions connection, ReadConnectionFlags(flags.connection));
+  ClientOptions short_calls = connection;
+  short_calls.deadline = kShortCallTimeout;
+  const Client client(flags.connection.server, short_calls);
   ASSIGN_OR_RETURN(report.model, AskModelInfo(client));
   RETURN_IF_ERROR(CheckShape(report.shape, report.model));
 
-  const LoadClients clients = ConnectLoad(flags.server, flags.connections);
+  const LoadClients clients = ConnectLoad(flags.connection.server, connection, flags.connections);
   ProgressLine line;
   RETURN_IF_ERROR(WarmUp(flags, report, clients, line));
   const LoadPlan plan(report.shape, report.model.vocabulary_size());

@@ -200,7 +200,8 @@ void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
       "Exit status 1: the server could not be reached or went away, no request completed, or a\n"
       "request of --verify-share gave other tokens."
   );
-  command.add_option("--server", flags.server, "A running server, HOST:PORT")
+  AddConnectionFlags(command, flags.connection);
+  command.add_option("--server", flags.connection.server, "A running server, HOST:PORT")
       ->type_name("ADDRESS")
       ->required();
   command

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "program/bench/load_plan.h"
+#include "program/connection_flags.h"
 
 namespace switchyard {
 
@@ -15,7 +16,7 @@ inline constexpr int64_t kDefaultBenchRequests = 100;
 // The flags of `bench`, each within its range; whether a model can be asked for it is found out
 // later.
 struct BenchFlags {
-  std::string server;
+  ConnectionFlags connection;
   std::optional<double> request_rate;
   int32_t concurrency = 1;
   std::optional<int64_t> requests;

@@ -21,5 +21,6 @@ void AddExpertsCommand(CLI::App& app, RunCommand& run);
 void AddBenchCommand(CLI::App& app, RunCommand& run);
 void AddHealthCommand(CLI::App& app, RunCommand& run);
 void AddLoadCommand(CLI::App& app, RunCommand& run);
+void AddApiKeyCommand(CLI::App& app, RunCommand& run);
 
 }  // namespace switchyard

@@ -11,6 +11,7 @@
 
 #include "clients/cpp/client.h"
 #include "program/command.h"
+#include "program/connection_flags.h"
 #include "program/expert_heat_map.h"
 #include "program/profile_experts.h"
 #include "program/text_table.h"
@@ -21,8 +22,8 @@ namespace switchyard {
 namespace {
 
 struct ExpertsFlags {
-  std::string server;
-  ProfileFlags profile;  // in place of `server` when that is empty
+  ConnectionFlags connection;
+  ProfileFlags profile;  // in place of a server when that is not given
   std::string baseline_path;
   std::string output = "table";
   std::vector<std::string> kinds;
@@ -240,7 +241,7 @@ Status SaveBaseline(const Client& client, const ExpertsFlags& flags) {
 }
 
 Status ShowExperts(const ExpertsFlags& flags) {
-  if (flags.server.empty()) {
+  if (flags.connection.server.empty()) {
     return ProfileExperts(flags.profile, flags.output, flags.baseline_path);
   }
   if (flags.output == "html") {
@@ -249,7 +250,8 @@ Status ShowExperts(const ExpertsFlags& flags) {
         "its dashboard is the page of `serve --http`"
     );
   }
-  const Client client(flags.server);
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadConnectionFlags(flags.connection));
+  const Client client(flags.connection.server, options);
   if (!flags.baseline_path.empty()) {
     RETURN_IF_ERROR(SaveBaseline(client, flags));
   }
@@ -278,7 +280,7 @@ Status ShowExperts(const ExpertsFlags& flags) {
 void AddSourceFlags(CLI::App& command, ExpertsFlags& flags) {
   const std::string title = "Of what (one of these)";
   CLI::Option_group* const source = command.add_option_group(title);
-  source->add_option("--server", flags.server, "A running server, HOST:PORT")
+  source->add_option("--server", flags.connection.server, "A running server, HOST:PORT")
       ->type_name("ADDRESS")
       ->group(title);
   CLI::Option* const model =
@@ -348,6 +350,7 @@ void AddExpertsCommand(CLI::App& app, RunCommand& run) {
       ->check(CLI::Range(0.1, 60.0))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "The same as --output json");
+  AddConnectionFlags(*command, flags->connection);
   command->callback([flags, &run] {
     run = [flags] {
       flags->output = flags->json ? "json" : flags->output;

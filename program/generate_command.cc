@@ -7,6 +7,7 @@
 #include "clients/cpp/client.h"
 #include "program/command.h"
 #include "program/completion_printer.h"
+#include "program/connection_flags.h"
 #include "program/generation_flags.h"
 #include "program/local_generation.h"
 #include "program/model_flags.h"
@@ -17,7 +18,7 @@ namespace switchyard {
 namespace {
 
 struct GenerateFlags {
-  std::string server;
+  ConnectionFlags connection;
   ModelFlags model;
   GenerationFlags generation;
   bool stats = false;
@@ -82,10 +83,11 @@ Status Generate(const GenerateFlags& flags) {
   }
   CompletionPrinter printer(flags.format, flags.generation.completions.value_or(1) > 1);
   StatusOr<v1::Finished> finished = v1::Finished();
-  if (flags.server.empty()) {
+  if (flags.connection.server.empty()) {
     finished = GenerateHere(flags.model, request, printer, trace_file);
   } else {
-    finished = Client(flags.server)
+    ASSIGN_OR_RETURN(const ClientOptions options, ReadConnectionFlags(flags.connection));
+    finished = Client(flags.connection.server, options)
                    .Generate(
                        request,
                        [&printer](const v1::Delta& delta) {
@@ -110,7 +112,7 @@ Status Generate(const GenerateFlags& flags) {
 void AddPlaceFlags(CLI::App& command, GenerateFlags& flags) {
   const std::string where_title = "Where (one of these)";
   CLI::Option_group* const where = command.add_option_group(where_title);
-  where->add_option("--server", flags.server, "A running server, HOST:PORT")
+  where->add_option("--server", flags.connection.server, "A running server, HOST:PORT")
       ->type_name("ADDRESS")
       ->group(where_title);
   where
@@ -163,6 +165,7 @@ void AddGenerateCommand(CLI::App& app, RunCommand& run) {
   AddGenerationFlags(*command, flags->generation);
   AddOutputFlags(*command, *flags);
   AddComputeFlags(*command, flags->model);
+  AddConnectionFlags(*command, flags->connection);
   command->callback([flags, &run] { run = [flags] { return Generate(*flags); }; });
 }
 

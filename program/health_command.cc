@@ -2,17 +2,19 @@
 
 #include "clients/cpp/client.h"
 #include "program/command.h"
+#include "program/connection_flags.h"
 
 namespace switchyard {
 namespace {
 
 struct HealthFlags {
-  std::string server;
+  ConnectionFlags connection;
   double wait_seconds = 0;
 };
 
 Status CheckServing(const HealthFlags& flags) {
-  const Client client(flags.server);
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadConnectionFlags(flags.connection));
+  const Client client(flags.connection.server, options);
   if (flags.wait_seconds > 0) {
     RETURN_IF_ERROR(client.WaitUntilServing(
         std::chrono::milliseconds(static_cast<int64_t>(flags.wait_seconds * 1000))
@@ -21,7 +23,7 @@ Status CheckServing(const HealthFlags& flags) {
     ASSIGN_OR_RETURN(const ServingStatus health, client.CheckHealth(""));
     if (health != ServingStatus::kServing) {
       return Unavailable(
-          "server ", flags.server, " is not serving: its model is loading, or it is stopping"
+          "server ", client.address(), " is not serving: its model is loading, or it is stopping"
       );
     }
   }
@@ -35,7 +37,7 @@ void AddHealthCommand(CLI::App& app, RunCommand& run) {
   const auto flags = std::make_shared<HealthFlags>();
   CLI::App* const command =
       app.add_subcommand("health", "Ask a server through grpc.health.v1 whether it serves");
-  command->add_option("--server", flags->server, "A running server, HOST:PORT")
+  command->add_option("--server", flags->connection.server, "A running server, HOST:PORT")
       ->type_name("ADDRESS")
       ->required();
   command
@@ -45,6 +47,7 @@ void AddHealthCommand(CLI::App& app, RunCommand& run) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  AddConnectionFlags(*command, flags->connection);
   command->callback([flags, &run] { run = [flags] { return CheckServing(*flags); }; });
 }
 

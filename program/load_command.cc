@@ -5,13 +5,14 @@
 
 #include "clients/cpp/client.h"
 #include "program/command.h"
+#include "program/connection_flags.h"
 #include "program/text_table.h"
 
 namespace switchyard {
 namespace {
 
 struct LoadFlags {
-  std::string server;
+  ConnectionFlags connection;
   bool json = false;
 };
 
@@ -50,7 +51,9 @@ void PrintTable(const v1::GetLoadResponse& load) {
 }
 
 Status PrintLoad(const LoadFlags& flags) {
-  ASSIGN_OR_RETURN(const v1::GetLoadResponse load, Client(flags.server).GetLoad());
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadConnectionFlags(flags.connection));
+  const Client client(flags.connection.server, options);
+  ASSIGN_OR_RETURN(const v1::GetLoadResponse load, client.GetLoad());
   if (flags.json) {
     return PrintJson(load);
   }
@@ -64,10 +67,11 @@ void AddLoadCommand(CLI::App& app, RunCommand& run) {
   const auto flags = std::make_shared<LoadFlags>();
   CLI::App* const command =
       app.add_subcommand("load", "Show what a server is doing at this moment");
-  command->add_option("--server", flags->server, "A running server, HOST:PORT")
+  command->add_option("--server", flags->connection.server, "A running server, HOST:PORT")
       ->type_name("ADDRESS")
       ->required();
   command->add_flag("--json", flags->json, "All of GetLoad's answer");
+  AddConnectionFlags(*command, flags->connection);
   command->callback([flags, &run] { run = [flags] { return PrintLoad(*flags); }; });
 }
 

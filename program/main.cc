@@ -40,6 +40,7 @@ int Run(int argc, char** argv) {
   AddBenchCommand(app, run);
   AddHealthCommand(app, run);
   AddLoadCommand(app, run);
+  AddApiKeyCommand(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -4,6 +4,7 @@
 #include "program/command.h"
 #include "program/model_flags.h"
 #include "program/serve_limit_flags.h"
+#include "program/serve_security_flags.h"
 #include "server/serve.h"
 
 namespace switchyard {
@@ -15,6 +16,7 @@ struct ServeFlags {
   std::string listen_address = "0.0.0.0:50051";
   std::string http_address;
   ServeLimitFlags limits;
+  ServeSecurityFlags security;
   int32_t default_max_tokens = LoadOptions().default_max_tokens;
   int32_t drain_timeout_seconds = 15;
   std::string log_level = "info";
@@ -32,6 +34,7 @@ Status Serve(const ServeFlags& flags) {
   options.load.backend = BackendOptionsOf(flags.model);
   options.load.weights = WeightOptionsOf(flags.model);
   ApplyLimits(flags.limits, options);
+  ApplySecurity(flags.security, options);
   options.load.default_max_tokens = flags.default_max_tokens;
   options.drain_timeout = std::chrono::seconds(flags.drain_timeout_seconds);
   if (RunServer(options) != 0) {
@@ -71,7 +74,7 @@ void AddServeCommand(CLI::App& app, RunCommand& run) {
   command->footer(
       "Logs to standard error. `switchyard health --server HOST:PORT --wait 60` returns when the "
       "model is loaded.\n"
-      "There is no authentication: listen on 127.0.0.1, or keep the port inside a trusted network."
+      "Without --api-keys everybody who reaches a port may use it; docs/security.md."
   );
   command
       ->add_option(
@@ -100,6 +103,7 @@ void AddServeCommand(CLI::App& app, RunCommand& run) {
       ->type_name("ADDRESS");
   AddComputeFlags(*command, flags->model);
   AddLimitFlags(*command, flags->limits);
+  AddSecurityFlags(*command, flags->security);
   command
       ->add_option(
           "--default-max-tokens",

@@ -262,7 +262,7 @@ void ApplyLimits(const ServeLimitFlags& flags, ServeOptions& options) {
   options.load.engine.ageing = std::chrono::seconds(flags.priority_ageing_seconds);
   options.load.limits = flags.request;
   options.load.expert_baseline = flags.expert_baseline;
-  options.server.max_receive_message_bytes = flags.max_message_bytes;
+  options.server.connections.max_receive_message_bytes = flags.max_message_bytes;
   options.server.serving = flags.serving;
   options.server.serving.expert_metrics.level = LevelOf(flags.expert_metrics);
   options.server.serving.stall_timeout = std::chrono::seconds(flags.stall_timeout_seconds);

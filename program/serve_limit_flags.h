@@ -19,7 +19,7 @@ struct ServeLimitFlags {
   ServingOptions serving;
   std::string expert_metrics = "summary";
   std::string expert_baseline;
-  int32_t max_message_bytes = ServerOptions().max_receive_message_bytes;
+  int32_t max_message_bytes = ConnectionLimits().max_receive_message_bytes;
   int32_t stall_timeout_seconds = 30;
   int32_t step_timeout_seconds = 60;
 };

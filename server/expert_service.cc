@@ -14,6 +14,10 @@ grpc::ServerUnaryReactor* ExpertService::GetExpertStats(
     grpc::ByteBuffer* response
 ) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const Status status = AdmitCall(state_, "GetExpertStats", *context, door_); !status.ok()) {
+    reactor->Finish(ToGrpcStatus(status));
+    return reactor;
+  }
   // gRPC keeps context, request and response until Finish.
   state_.inquiries().Post([this, reactor, request, response] {
     const auto answer = [this](const auto& asked, auto& answered) {
@@ -27,10 +31,10 @@ grpc::ServerUnaryReactor* ExpertService::GetExpertStats(
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ExpertService::StreamExpertStats(
-    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* request
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request
 ) {
   const auto call = std::make_shared<ExpertStream>(state_, open_streams_);
-  call->Begin(*request);
+  call->Begin(*request, AdmitCall(state_, "StreamExpertStats", *context, door_));
   return call.get();
 }
 
@@ -40,6 +44,10 @@ grpc::ServerUnaryReactor* ExpertService::ResetExpertWindow(
     grpc::ByteBuffer* response
 ) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const Status status = AdmitCall(state_, "ResetExpertWindow", *context, door_); !status.ok()) {
+    reactor->Finish(ToGrpcStatus(status));
+    return reactor;
+  }
   state_.inquiries().Post([this, reactor, request, response] {
     const auto answer = [this](const auto& asked, auto& /*answered*/) { return Reset(asked); };
     reactor->Finish(
@@ -64,6 +72,7 @@ Status ExpertService::Answer(
 }
 
 Status ExpertService::Reset(const v1::ResetExpertWindowRequest& request) const {
+  RETURN_IF_ERROR(CheckAdminDoor("ResetExpertWindow", door_));
   ASSIGN_OR_RETURN(const LoadedModel* model, state_.Model(request.model()));
   return state_.experts().Reset(*model->engine);
 }

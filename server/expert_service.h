@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "server/call/incoming_call.h"
 #include "server/serving_state.h"
 #include "switchyard/v1/experts.grpc.pb.h"
 
@@ -19,7 +20,8 @@ class ExpertService final : public v1::ExpertService::WithRawCallbackMethod_GetE
                                         v1::ExpertService::Service>>> {
  public:
   // `state` must outlive this and every RPC.
-  explicit ExpertService(ServingState& state) : state_(state) {}
+  explicit ExpertService(ServingState& state, Door door = Door::kPublic)
+      : state_(state), door_(door) {}
 
   // Answered from the inquiry thread, because the engine gives its counters out only between two
   // steps.
@@ -43,6 +45,7 @@ class ExpertService final : public v1::ExpertService::WithRawCallbackMethod_GetE
   Status Reset(const v1::ResetExpertWindowRequest& request) const;
 
   ServingState& state_;
+  const Door door_;  // what resets needs the admin address
   std::atomic<int32_t> open_streams_ = 0;
 };
 

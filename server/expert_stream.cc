@@ -17,9 +17,9 @@ constexpr int32_t kDefaultIntervalMs = 1000;
 
 }  // namespace
 
-void ExpertStream::Begin(const grpc::ByteBuffer& request) {
+void ExpertStream::Begin(const grpc::ByteBuffer& request, const Status& admitted) {
   self_ = shared_from_this();
-  if (const Status status = Parse(request); !status.ok()) {
+  if (const Status status = admitted.ok() ? Parse(request) : admitted; !status.ok()) {
     Finish(ToGrpcStatus(status));
     return;
   }

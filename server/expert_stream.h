@@ -29,7 +29,8 @@ class ExpertStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   ~ExpertStream() override { --open_streams_; }
 
   // Requires: a shared_ptr owns this.
-  void Begin(const grpc::ByteBuffer& request);
+  // Ends at once with `admitted` when that is not OK.
+  void Begin(const grpc::ByteBuffer& request, const Status& admitted);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;

@@ -38,6 +38,13 @@ int64_t GivenTokens(const GenerationRequest& request) {
   return tokens;
 }
 
+// Tokens that may be generated.
+int64_t MostTokens(const GenerationRequest& request) {
+  const int64_t completions =
+      request.beam_search ? request.beam_search->width : request.completions;
+  return request.continuations.empty() ? completions * request.stopping.max_tokens : 0;
+}
+
 // See Generation::size_remedy_.
 const char* SizeRemedy(const ValidatedRequest& valid, WakeWhen wake_when) {
   if (!valid.generation.continuations.empty()) {
@@ -96,6 +103,7 @@ StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
   ASSIGN_OR_RETURN(LoadedModel * model, state.ModelForNewWork(request.model()));
   RETURN_IF_ERROR(CheckRoom(state, *model->engine));
   ASSIGN_OR_RETURN(ValidatedRequest valid, ValidateRequest(request, *model));
+  RETURN_IF_ERROR(call.call.ApplyPriority(request.scheduling(), valid.generation.priority));
 
   std::unique_ptr<Generation> generation(new Generation(state, *model, call.call));
   ASSIGN_OR_RETURN(generation->registration_, state.requests().Register(valid.request_id));
@@ -107,6 +115,7 @@ StatusOr<std::unique_ptr<Generation>> Generation::TryStart(
 
 Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   GenerationRequest& request = valid.generation;
+  RETURN_IF_ERROR(call_.TakeTokens(GivenTokens(request) + MostTokens(request)));
   auto place = state_.prompts().Enter(GivenTokens(request));
   if (!place.ok()) {
     return state_.Full(RefusalReason::kQueuedTokens, place.status());
@@ -142,6 +151,8 @@ Status Generation::Submit(ValidatedRequest valid, GenerationCall& call) {
   stream_->KeepPlace(*std::move(place));
   request.deadline = call_.deadline();
   request.sink = stream_;
+  // Of those that are not told, nobody counts the tokens.
+  unused_tokens_ = valid.best.has_value() || request.beam_search ? 0 : MostTokens(request);
   call_.record().prompt_tokens = prompt_tokens_;
   call_.record().max_tokens = request.stopping.max_tokens;
   const StatusOr<RequestId> submitted = model_.engine->Submit(std::move(request));
@@ -181,6 +192,7 @@ void Generation::TellEnd(const TokenStream::Taken& taken, const Status& status) 
     end.completion_tokens += one.event.completion_tokens;
     end.total_seconds = std::max(end.total_seconds, one.event.total_seconds);
   }
+  call_.ReturnTokens(unused_tokens_ - end.completion_tokens);
   call_.Finish(end);
 }
 

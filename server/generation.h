@@ -84,6 +84,7 @@ class Generation {
   bool ignores_eos_ = false;
   int32_t prompt_tokens_ = 0;
   std::vector<int32_t> echoed_prompt_;  // empty unless asked for
+  int64_t unused_tokens_ = 0;           // taken of the key, should nothing be generated
   std::string completion_;              // all of them, for the log, if it takes texts
   std::atomic<bool> client_cancelled_ = false;
 };

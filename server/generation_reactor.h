@@ -66,8 +66,10 @@ class GenerationReactor : public Reactor,
 
  private:
   Status TryBegin(const grpc::ByteBuffer& request, WakeWhen wake_when) {
-    // First, because those that are open hold up a shutdown.
+    RETURN_IF_ERROR(call_.Admit());
+    // Before it counts as open, because those that are open hold up a shutdown.
     RETURN_IF_ERROR(state_.CheckNotDraining());
+    RETURN_IF_ERROR(call_.EnterGeneration());
     const Status opened = state_.streams().Open(self_);
     if (!opened.ok()) {
       return state_.Full(RefusalReason::kStreams, opened);

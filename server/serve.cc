@@ -2,7 +2,9 @@
 
 #include <google/protobuf/stubs/logging.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <future>
 #include <memory>
@@ -11,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "server/connections/listening_sockets.h"
 #include "server/expert_metrics.h"
 #include "server/stop_signals.h"
 
@@ -80,6 +83,20 @@ int LoadAndServe(
   return EXIT_SUCCESS;
 }
 
+// Connections may take all files that the system allows but those that the server itself needs.
+ServerOptions WithinFileLimit(ServerOptions options) {
+  constexpr int64_t kOwnFiles = 256;
+  const int64_t room = std::max<int64_t>(RaiseFileLimit() - kOwnFiles, 16);
+  int32_t& most = options.connections.max_connections;
+  if (most == 0 || most > room) {
+    if (room < INT32_MAX) {
+      LogWarning("event=connections_limited asked={} by_open_files={}", most, room);
+    }
+    most = static_cast<int32_t>(std::min<int64_t>(room, most == 0 ? INT32_MAX : most));
+  }
+  return options;
+}
+
 }  // namespace
 
 int RunServer(const ServeOptions& options) {
@@ -87,7 +104,7 @@ int RunServer(const ServeOptions& options) {
   // an error that says more.
   google::protobuf::SetLogHandler(nullptr);
   const BlockedStopSignals blocked_signals;
-  StatusOr<std::unique_ptr<Server>> server = Server::Listen(options.server);
+  StatusOr<std::unique_ptr<Server>> server = Server::Listen(WithinFileLimit(options.server));
   if (!server.ok()) {
     LogFailure("listen_failed", server.status());
     return EXIT_FAILURE;
@@ -95,6 +112,9 @@ int RunServer(const ServeOptions& options) {
   LogInfo("event=listening address={} port={}", options.server.listen_address, (*server)->port());
   if (const std::optional<int> port = (*server)->http_port()) {
     LogInfo("event=http_listening address={} port={}", options.server.http.listen_address, *port);
+  }
+  if (const std::optional<int> port = (*server)->admin_port()) {
+    LogInfo("event=admin_listening address={} port={}", options.server.admin_address, *port);
   }
   return LoadAndServe(options, blocked_signals, **server);
 }

@@ -2,15 +2,12 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server_builder.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/log.h"
-#include "server/listen_address.h"
 
 namespace switchyard {
 namespace {
@@ -21,34 +18,12 @@ constexpr std::chrono::milliseconds kLastWritesTime{1000};
 // How often expert counts are copied for sliding windows.
 constexpr std::chrono::milliseconds kSamplePause{1000};
 
-// gRPC takes an address without a port for one with port 443, which nobody means.
-Status CheckAddress(const std::string& address) {
-  const bool is_unix = address.rfind("unix:", 0) == 0 && address.size() > 5;
-  return is_unix ? OkStatus() : ParseHostAndPort(address).status();
-}
-
-void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(options.max_receive_message_bytes);
-  builder.SetMaxSendMessageSize(options.max_send_message_bytes);
-  // Two servers on one port would share its clients at random: the second must fail.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-}
-
-// A long quiet stream is normal: a request may wait in the queue. So clients may ping often, and
-// the server finds out itself that a client's machine is gone.
-void SetKeepalive(const ServerOptions& options, grpc::ServerBuilder& builder) {
-  builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-      static_cast<int>(options.min_ping_interval.count())
-  );
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-}
+// How often certificates and keys are looked at.
+constexpr std::chrono::milliseconds kReloadPause{1000};
 
 ServingOptions ServingOf(const ServerOptions& options) {
   ServingOptions serving = options.serving;
-  serving.max_answer_bytes = options.max_send_message_bytes;
+  serving.max_answer_bytes = options.connections.max_send_message_bytes;
   return serving;
 }
 
@@ -70,6 +45,7 @@ Server::Server(const ServerOptions& options)
     : state_(ServingOf(options)),
       inference_service_(state_),
       expert_service_(state_),
+      admin_expert_service_(state_, Door::kAdmin),
       watchdog_(options.serving.step_timeout) {}
 
 Server::~Server() {
@@ -77,38 +53,48 @@ Server::~Server() {
 }
 
 StatusOr<std::unique_ptr<Server>> Server::Listen(const ServerOptions& options) {
-  std::unique_ptr<Server> server(new Server(options));
-  RETURN_IF_ERROR(server->Start(options));
+  ServerOptions opened = options;
+  if (!options.api_keys.empty()) {
+    ASSIGN_OR_RETURN(opened.serving.access, AccessControl::Open(options.api_keys));
+  }
+  std::unique_ptr<Server> server(new Server(opened));
+  if (options.tls.HasTls()) {
+    ASSIGN_OR_RETURN(server->tls_, TlsStore::Open(options.tls));
+  }
+  RETURN_IF_ERROR(server->Start(opened));
   return server;
 }
 
 Status Server::Start(const ServerOptions& options) {
-  RETURN_IF_ERROR(CheckAddress(options.listen_address));
   // Process-wide switches of gRPC, both meant to be set before a server is built.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(options.listen_address, grpc::InsecureServerCredentials(), &port_);
-  builder.RegisterService(&inference_service_);
-  builder.RegisterService(&expert_service_);
-  SetLimits(options, builder);
-  SetKeepalive(options, builder);
-  grpc_server_ = builder.BuildAndStart();
-  if (grpc_server_ == nullptr) {
-    return FailedPrecondition(
-        "cannot listen on \"",
-        options.listen_address,
-        "\": another process has the port, or this machine has no such address; choose another"
+  ASSIGN_OR_RETURN(
+      listener_,
+      GrpcListener::Listen(
+          options.listen_address,
+          options.connections,
+          tls_.get(),
+          {&inference_service_, &expert_service_}
+      )
+  );
+  if (!options.admin_address.empty()) {
+    ASSIGN_OR_RETURN(
+        admin_listener_,
+        GrpcListener::Listen(
+            options.admin_address, options.connections, tls_.get(), {&admin_expert_service_}
+        )
     );
   }
   // gRPC's health service begins with SERVING for the empty name.
   UpdateHealth();
   if (!options.http.listen_address.empty()) {
-    ASSIGN_OR_RETURN(http_server_, HttpServer::Listen(options.http, state_));
+    ASSIGN_OR_RETURN(http_server_, HttpServer::Listen(options.http, state_, tls_.get()));
   }
   ticks_.emplace(TickPause(options.serving), [this] { Tick(); });
   samples_.emplace(kSamplePause, [this] { SampleExperts(); });
+  reloads_.emplace(kReloadPause, [this] { ReloadFiles(); });
   return OkStatus();
 }
 
@@ -119,10 +105,15 @@ void Server::UpdateHealth() {
     return;
   }
   told_serving_ = serving;
-  grpc::HealthCheckServiceInterface* const health = grpc_server_->GetHealthCheckService();
-  for (const char* name :
-       {"", v1::InferenceService::service_full_name(), v1::ExpertService::service_full_name()}) {
-    health->SetServingStatus(name, serving);
+  for (GrpcListener* const listener : {listener_.get(), admin_listener_.get()}) {
+    if (listener == nullptr) {
+      continue;
+    }
+    grpc::HealthCheckServiceInterface* const health = listener->server().GetHealthCheckService();
+    for (const char* name :
+         {"", v1::InferenceService::service_full_name(), v1::ExpertService::service_full_name()}) {
+      health->SetServingStatus(name, serving);
+    }
   }
 }
 
@@ -133,6 +124,15 @@ void Server::SampleExperts() {
   }
   if (const Status status = state_.experts().Sample(*model->engine); !status.ok()) {
     LogDebug("event=expert_sample_missing reason=\"{}\"", MessageOf(status));
+  }
+}
+
+void Server::ReloadFiles() {
+  if (tls_ != nullptr) {
+    tls_->Reload();
+  }
+  if (AccessControl* const access = state_.options().access.get()) {
+    access->Reload();
   }
 }
 
@@ -169,7 +169,7 @@ void Server::WatchEngine() {
 }
 
 void Server::Shutdown(std::chrono::milliseconds drain) {
-  if (grpc_server_ == nullptr || is_shut_down_.exchange(true)) {
+  if (listener_ == nullptr || is_shut_down_.exchange(true)) {
     return;
   }
   const Clock::time_point deadline = Clock::now() + drain;
@@ -180,8 +180,11 @@ void Server::Shutdown(std::chrono::milliseconds drain) {
   if (LoadedModel* const model = state_.ModelOrNull()) {
     model->engine->Stop(Clock::now());
   }
-  grpc_server_->Shutdown(std::chrono::system_clock::now() + kLastWritesTime);
-  grpc_server_->Wait();
+  const auto last_writes_end = std::chrono::system_clock::now() + kLastWritesTime;
+  if (admin_listener_ != nullptr) {
+    admin_listener_->Shutdown(last_writes_end);
+  }
+  listener_->Shutdown(last_writes_end);
 }
 
 void Server::StopDraining() {

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <grpcpp/server.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "server/connections/grpc_listener.h"
 #include "server/engine_watchdog.h"
 #include "server/expert_service.h"
 #include "server/http_server.h"
@@ -19,28 +19,30 @@
 #include "server/periodic_thread.h"
 #include "server/serving_options.h"
 #include "server/serving_state.h"
+#include "server/tls/tls_store.h"
 
 namespace switchyard {
 
 struct ServerOptions {
   std::string listen_address =
       "0.0.0.0:50051";  // HOST:PORT, [IPV6]:PORT or unix:PATH; port 0: any that is free
-  int32_t max_receive_message_bytes = 16 << 20;
-  int32_t max_send_message_bytes = 64 << 20;
-  // Clients may ping this often, also while nothing is sent; more often cuts their connection.
-  // gRPC's own clients ping once a second at most.
-  std::chrono::milliseconds min_ping_interval{500};
+  // Likewise, for what changes the server: ExpertService with ResetExpertWindow. Empty: nowhere.
+  std::string admin_address;
+  ConnectionLimits connections;    // of either address
+  TlsFiles tls;                    // of all addresses; followed while they change
+  std::filesystem::path api_keys;  // followed, too; empty: no call needs a key
   HttpOptions http;
   ServingOptions serving;
 };
 
-// The gRPC server: inference, experts, health (grpc.health.v1) and reflection on one port. It
+// The gRPC server: inference, experts, health (grpc.health.v1) and reflection on one port; what is
+// for administrators on another. It
 // listens from the start, so that probes get an answer, but says NOT_SERVING and refuses work until
 // it has a model. Thread-safe.
 class Server {
  public:
   // INVALID_ARGUMENT for an address that is none, FAILED_PRECONDITION when it cannot be listened
-  // on.
+  // on; what is wrong with a certificate or a file of keys.
   static StatusOr<std::unique_ptr<Server>> Listen(const ServerOptions& options);
   // Shuts down at once if that has not been done.
   ~Server();
@@ -61,7 +63,14 @@ class Server {
   void Tick();
 
   // 0 for a unix socket.
-  int port() const { return port_; }
+  int port() const { return listener_->port(); }
+  // Absent without an admin address.
+  std::optional<int> admin_port() const {
+    return admin_listener_ ? std::optional<int>(admin_listener_->port()) : std::nullopt;
+  }
+  // Looks for new certificates and keys. A thread of the server's does it each second.
+  void ReloadFiles();
+
   // Absent without HTTP.
   std::optional<int> http_port() const {
     return http_server_ ? std::optional<int>(http_server_->port()) : std::nullopt;
@@ -78,11 +87,13 @@ class Server {
   void SampleExperts();
 
   // Before what uses it, so that it goes last.
+  std::unique_ptr<TlsStore> tls_;  // null: plaintext
   ServingState state_;
   InferenceService inference_service_;
   ExpertService expert_service_;
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> grpc_server_;
+  ExpertService admin_expert_service_;
+  std::unique_ptr<GrpcListener> listener_;
+  std::unique_ptr<GrpcListener> admin_listener_;  // null without one
   std::atomic<bool> is_shut_down_ = false;
 
   Mutex health_mutex_;
@@ -93,6 +104,7 @@ class Server {
   // Last, so that they end before what they use goes.
   std::optional<PeriodicThread> ticks_;
   std::optional<PeriodicThread> samples_;
+  std::optional<PeriodicThread> reloads_;
 };
 
 }  // namespace switchyard

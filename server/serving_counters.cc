@@ -10,6 +10,12 @@ const char* NameOf(RefusalReason reason) {
       return "queued_requests";
     case RefusalReason::kQueuedTokens:
       return "queued_tokens";
+    case RefusalReason::kPeerStreams:
+      return "peer_streams";
+    case RefusalReason::kKeyLimit:
+      return "key_limit";
+    case RefusalReason::kUnauthenticated:
+      return "unauthenticated";
     case RefusalReason::kInvalid:
       return "invalid";
     case RefusalReason::kUnavailable:
@@ -24,6 +30,10 @@ void ServingCounters::CountRefusal(StatusCode code) {
     case StatusCode::kNotFound:
     case StatusCode::kAlreadyExists:
       CountRefusal(RefusalReason::kInvalid);
+      return;
+    case StatusCode::kUnauthenticated:
+    case StatusCode::kPermissionDenied:
+      CountRefusal(RefusalReason::kUnauthenticated);
       return;
     case StatusCode::kUnavailable:
       CountRefusal(RefusalReason::kUnavailable);

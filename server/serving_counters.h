@@ -14,6 +14,9 @@ enum class RefusalReason : uint8_t {
   kStreams,
   kQueuedRequests,
   kQueuedTokens,
+  kPeerStreams,
+  kKeyLimit,
+  kUnauthenticated,
   kInvalid,
   kUnavailable
 };
@@ -21,6 +24,9 @@ inline constexpr std::array kRefusalReasons = {
     RefusalReason::kStreams,
     RefusalReason::kQueuedRequests,
     RefusalReason::kQueuedTokens,
+    RefusalReason::kPeerStreams,
+    RefusalReason::kKeyLimit,
+    RefusalReason::kUnauthenticated,
     RefusalReason::kInvalid,
     RefusalReason::kUnavailable};
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/request.h"
+#include "server/access/access_control.h"
 #include "server/call/call_record.h"
 
 namespace switchyard {
@@ -21,6 +22,7 @@ struct ExpertMetricsOptions {
 // How much the server takes on, and how long it waits for those on either side of it.
 struct ServingOptions {
   int32_t max_streams = 1024;             // Generate, GenerateOnce and Score calls
+  int32_t max_streams_per_peer = 0;       // of one API key, else of one host; 0: any number
   int64_t max_queued_tokens = 256 << 10;  // prompt tokens; an empty queue takes any prompt
   std::chrono::milliseconds stall_timeout{30'000};  // for a client that does not read
   int64_t outbox_bytes = 3 << 20;                   // that one stream holds for its client
@@ -29,6 +31,7 @@ struct ServingOptions {
   ExpertMetricsOptions expert_metrics = {};
   bool log_requests = true;                          // a line for each that comes, ends, is refused
   bool log_prompts = false;                          // and what they say
+  std::shared_ptr<AccessControl> access = {};        // null: no call needs a key
   std::shared_ptr<CallObserver> call_observer = {};  // told of each request, too; may be null
   std::function<Clock::time_point()> now = Clock::now;
 };

@@ -13,7 +13,8 @@ ServingState::ServingState(const ServingOptions& options)
       prompts_(options.max_queued_tokens, options.now),
       engine_well_at_(options.now()),
       experts_(options.now),
-      streams_(options.max_streams) {
+      streams_(options.max_streams),
+      peer_streams_(options.max_streams_per_peer) {
   if (options.log_requests) {
     call_observers_.push_back(&call_log_);
   }

@@ -8,6 +8,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "server/call/call_log.h"
+#include "server/call/peer_streams.h"
 #include "server/expert_monitor.h"
 #include "server/loaded_model.h"
 #include "server/open_streams.h"
@@ -61,6 +62,7 @@ class ServingState {
 
   RequestRegistry& requests() { return requests_; }
   OpenStreams& streams() { return streams_; }
+  PeerStreams& peer_streams() { return peer_streams_; }
   PromptQueue& prompts() { return prompts_; }
   ServingCounters& counters() { return counters_; }
   RequestMetrics& request_metrics() { return request_metrics_; }
@@ -86,6 +88,7 @@ class ServingState {
   ExpertMonitor experts_;
   RequestRegistry requests_;
   OpenStreams streams_;
+  PeerStreams peer_streams_;
   // Last, so that their threads end before what they use goes.
   SerialThread pump_;
   SerialThread inquiries_;

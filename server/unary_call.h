@@ -39,7 +39,12 @@ struct UnaryCall {
 template <typename Request, typename Response, typename Answer>
 Status AnswerCall(ServingState& state, const UnaryCall& unary, const Answer& answer) {
   IncomingCall call(state, unary.method, unary.context);
-  const Status status = AnswerBytes<Request, Response>(unary.request, unary.response, answer);
+  Status status = call.Admit();
+  if (status.ok()) {
+    status = AnswerBytes<Request, Response>(unary.request, unary.response, answer);
+  } else {
+    state.counters().CountRefusal(status.code());
+  }
   if (!status.ok()) {
     call.Refuse(status);
   }

@@ -13,6 +13,7 @@ void AsyncGeneration::Start(
   if (time_limit.has_value()) {
     context_.set_deadline(std::chrono::system_clock::now() + *time_limit);
   }
+  client.AddKey(context_);
   client.inference_->async()->Generate(&context_, &request, this);
   StartRead(&event_);
   StartCall();

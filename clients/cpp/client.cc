@@ -26,6 +26,17 @@ constexpr milliseconds kHealthCallTimeout{1000};
 constexpr milliseconds kFirstHealthPause{10};
 constexpr milliseconds kLongestHealthPause{250};
 
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const ClientOptions& options) {
+  if (!options.tls.has_value()) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials(
+      {.pem_root_certs = options.tls->certificate_authorities,
+       .pem_private_key = options.tls->key,
+       .pem_cert_chain = options.tls->certificate}
+  );
+}
+
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address, const ClientOptions& options
 ) {
@@ -42,7 +53,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, *options.stream_window_bytes);
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   }
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (options.tls.has_value() && !options.tls->server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls->server_name);
+  }
+  return grpc::CreateCustomChannel(address, CredentialsOf(options), arguments);
 }
 
 const char* NameOf(ServingStatus status) {
@@ -66,7 +80,14 @@ Client::Client(const std::string& address, const ClientOptions& options)
       inference_(v1::InferenceService::NewStub(channel_)),
       experts_(v1::ExpertService::NewStub(channel_)) {}
 
+void Client::AddKey(grpc::ClientContext& context) const {
+  if (!options_.api_key.empty()) {
+    context.AddMetadata("authorization", "Bearer " + options_.api_key);
+  }
+}
+
 void Client::Prepare(grpc::ClientContext& context) const {
+  AddKey(context);
   if (options_.deadline.has_value()) {
     context.set_deadline(std::chrono::system_clock::now() + *options_.deadline);
   }

@@ -14,6 +14,14 @@
 
 namespace switchyard {
 
+// TLS as a client: PEM texts.
+struct ClientTls {
+  std::string certificate_authorities;  // whom to believe; empty: those of the system
+  std::string certificate;              // for servers that ask for one; else empty, as its key
+  std::string key;
+  std::string server_name;  // that the certificate must have, if not the one of the address
+};
+
 struct ClientOptions {
   // Largest messages to send and to accept. gRPC's own default of 4 MiB is too small for long
   // prompts with logprobs.
@@ -22,6 +30,10 @@ struct ClientOptions {
   // How long one call may take from first to last byte; the server stops working for it then.
   // Absent: no limit.
   std::optional<std::chrono::milliseconds> deadline = {};
+  // Absent: plaintext.
+  std::optional<ClientTls> tls = {};
+  // For servers that want one; empty: none. Without TLS everybody on the way can read it.
+  std::string api_key = {};
   // Clients of one address in a process share a connection unless they ask for their own.
   bool own_connection = false;
   // How many bytes of a stream the server may send ahead of its reader. Absent: gRPC adapts it.
@@ -93,6 +105,8 @@ class Client {
   friend class AsyncGeneration;
 
   void Prepare(grpc::ClientContext& context) const;
+  // The API key, if there is one.
+  void AddKey(grpc::ClientContext& context) const;
   Status FromGrpc(const grpc::Status& status) const;
 
   std::string address_;

@@ -29,13 +29,17 @@ double SecondsOf(nanoseconds time) {
 
 }  // namespace
 
-LoadClients ConnectLoad(const std::string& address, int32_t connections) {
+LoadClients ConnectLoad(
+    const std::string& address, const ClientOptions& options, int32_t connections
+) {
   LoadClients clients;
-  const ClientOptions ordinary{.own_connection = true};
+  ClientOptions ordinary = options;
+  ordinary.own_connection = true;
   for (int32_t i = 0; i < connections; ++i) {
     clients.ordinary.push_back(std::make_unique<Client>(address, ordinary));
   }
-  const ClientOptions stalling{.own_connection = true, .stream_window_bytes = kStallingWindowBytes};
+  ClientOptions stalling = ordinary;
+  stalling.stream_window_bytes = kStallingWindowBytes;
   clients.stalling = std::make_unique<Client>(address, stalling);
   return clients;
 }

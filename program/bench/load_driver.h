@@ -44,7 +44,10 @@ struct LoadClients {
   // Of the readers that stall: their streams have a small window, so that the server notices.
   std::unique_ptr<Client> stalling;
 };
-LoadClients ConnectLoad(const std::string& address, int32_t connections);
+// `options` are those of each connection, which none of them shares.
+LoadClients ConnectLoad(
+    const std::string& address, const ClientOptions& options, int32_t connections
+);
 
 // Sends the requests of a plan and measures what comes back. A load runs on the threads of gRPC and
 // on the calling one, which sleeps until an arrival, a timer or the end.

@@ -2,13 +2,17 @@
 
 #include <grpc/support/time.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
+
+#include "server/field_violation.h"
 
 namespace switchyard {
 namespace {
 
 constexpr char kTraceparent[] = "traceparent";
+constexpr char kAuthorization[] = "authorization";
 
 std::optional<Clock::time_point> DeadlineOf(const grpc::ServerContextBase& context) {
   // Counted from now in gRPC's own arithmetic, which saturates: a client may ask for a thousand
@@ -22,16 +26,11 @@ std::optional<Clock::time_point> DeadlineOf(const grpc::ServerContextBase& conte
   return Clock::now() + std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
 }
 
-// A trace that comes twice is none: nobody knows which is meant.
-TraceContext TraceOf(const grpc::ServerContextBase& context) {
-  const auto [begin, end] = context.client_metadata().equal_range(kTraceparent);
-  if (begin != end && std::next(begin) == end) {
-    const std::string_view value(begin->second.data(), begin->second.size());
-    if (std::optional<TraceContext> trace = ContinueTrace(value)) {
-      return *std::move(trace);
-    }
-  }
-  return BeginTrace();
+// What comes twice is as good as absent: nobody knows which is meant.
+std::string MetadataOf(const grpc::ServerContextBase& context, const char* name) {
+  const auto [begin, end] = context.client_metadata().equal_range(name);
+  const bool is_one = begin != end && std::next(begin) == end;
+  return is_one ? std::string(begin->second.data(), begin->second.size()) : "";
 }
 
 }  // namespace
@@ -39,10 +38,14 @@ TraceContext TraceOf(const grpc::ServerContextBase& context) {
 IncomingCall::IncomingCall(
     ServingState& state, const char* method, grpc::CallbackServerContext& context
 )
-    : state_(state), is_remote_(true), deadline_(DeadlineOf(context)) {
+    : state_(state),
+      is_remote_(true),
+      deadline_(DeadlineOf(context)),
+      authorization_(MetadataOf(context, kAuthorization)) {
   record_.method = method;
   record_.peer = context.peer();
-  record_.trace = TraceOf(context);
+  std::optional<TraceContext> trace = ContinueTrace(MetadataOf(context, kTraceparent));
+  record_.trace = trace ? *std::move(trace) : BeginTrace();
   record_.arrived_at = std::chrono::system_clock::now();
   context.AddInitialMetadata(kTraceparent, Traceparent(record_.trace));
 }
@@ -51,6 +54,84 @@ IncomingCall::~IncomingCall() {
   if (is_running_) {
     Finish({.status = Status(StatusCode::kCancelled, "the call ended early"), .reason = "abandoned"}
     );
+  }
+  if (!entered_as_.empty()) {
+    state_.peer_streams().Leave(entered_as_);
+  }
+}
+
+Status IncomingCall::Admit(Door door) {
+  const AccessControl* const access = state_.options().access.get();
+  if (access == nullptr || !is_remote_) {
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(account_, access->Authenticate(authorization_));
+  record_.key_name = account_->key().name;
+  if (door == Door::kAdmin && !account_->key().admin) {
+    return Status(
+        StatusCode::kPermissionDenied,
+        Concat("API key \"", record_.key_name, "\" is not one with \"admin\": true")
+    );
+  }
+  const Status status = account_->TakeRequest();
+  if (!status.ok()) {
+    state_.counters().CountRefusal(RefusalReason::kKeyLimit);
+  }
+  return status;
+}
+
+Status IncomingCall::EnterGeneration() {
+  if (!is_remote_) {
+    return OkStatus();
+  }
+  std::string peer = account_ == nullptr ? HostOfPeer(record_.peer) : "key " + record_.key_name;
+  if (const Status status = state_.peer_streams().Enter(peer); !status.ok()) {
+    return state_.Full(RefusalReason::kPeerStreams, status);
+  }
+  entered_as_ = std::move(peer);
+  return OkStatus();
+}
+
+Status IncomingCall::ApplyPriority(const v1::SchedulingOptions& asked, int32_t& priority) const {
+  if (account_ == nullptr || !account_->key().priority) {
+    return OkStatus();
+  }
+  const int32_t most = *account_->key().priority;
+  if (!asked.has_priority()) {
+    priority = most;
+  }
+  return priority <= most ? OkStatus()
+                          : FieldViolation(
+                                "scheduling.priority",
+                                Concat(
+                                    "is ",
+                                    priority,
+                                    "; API key \"",
+                                    record_.key_name,
+                                    "\" may ask for at most ",
+                                    most
+                                )
+                            );
+}
+
+Status IncomingCall::TakeTokens(int64_t tokens) {
+  if (account_ == nullptr) {
+    return OkStatus();
+  }
+  const Status status = account_->TakeTokens(tokens);
+  if (status.ok()) {
+    taken_tokens_ += tokens;
+  } else {
+    state_.counters().CountRefusal(RefusalReason::kKeyLimit);
+  }
+  return status;
+}
+
+void IncomingCall::ReturnTokens(int64_t tokens) {
+  const int64_t returned = std::clamp<int64_t>(tokens, 0, taken_tokens_);
+  if (returned > 0) {
+    account_->ReturnTokens(returned);
+    taken_tokens_ -= returned;
   }
 }
 
@@ -64,6 +145,7 @@ void IncomingCall::Accept() {
 }
 
 void IncomingCall::Refuse(const Status& status) {
+  ReturnTokens(taken_tokens_);
   for (CallObserver* observer : state_.call_observers()) {
     if (is_remote_) {
       observer->OnRefused(record_, status);
@@ -80,6 +162,33 @@ void IncomingCall::Finish(const CallEnd& end) {
       observer->OnFinished(record_, end);
     }
   }
+}
+
+Status CheckAdminDoor(const char* method, Door door) {
+  if (door == Door::kAdmin) {
+    return OkStatus();
+  }
+  return Status(
+      StatusCode::kPermissionDenied,
+      Concat(
+          method,
+          " changes what all clients see, so it is not answered here: call it at the address that "
+          "the "
+          "server was started with as --admin-listen"
+      )
+  );
+}
+
+Status AdmitCall(
+    ServingState& state, const char* method, grpc::CallbackServerContext& context, Door door
+) {
+  IncomingCall call(state, method, context);
+  const Status status = call.Admit(door);
+  if (!status.ok()) {
+    state.counters().CountRefusal(status.code());
+    call.Refuse(status);
+  }
+  return status;
 }
 
 }  // namespace switchyard

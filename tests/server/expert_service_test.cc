@@ -198,13 +198,25 @@ TEST(SelectExpertStats, HasNoFiguresWithoutWork) {
   EXPECT_FALSE(response->routers(0).stats(0).has_utilization());
 }
 
+TEST(ExpertService, ResetsAtTheAdminAddressOnly) {
+  RunningServer server;
+  server.SetReady({'x'});
+  grpc::ClientContext context;
+  v1::ResetExpertWindowResponse reset;
+
+  const grpc::Status status = server.experts().ResetExpertWindow(&context, {}, &reset);
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(status.error_message(), HasSubstr("--admin-listen"));
+}
+
 TEST(ExpertService, CountsAWindowFromItsReset) {
   RunningServer server;
   FakeEngine& engine = server.SetReady({'x'});
   engine.SetStatistics(TwoRouters());
   grpc::ClientContext reset_context;
   v1::ResetExpertWindowResponse reset;
-  ASSERT_TRUE(server.experts().ResetExpertWindow(&reset_context, {}, &reset).ok());
+  ASSERT_TRUE(server.AdminExperts()->ResetExpertWindow(&reset_context, {}, &reset).ok());
   ExpertStatistics later = TwoRouters();
   later.uptime_seconds = 15;
   later.routers[0].tokens[0] += 6;

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRefusalReasons = 5;
+constexpr int64_t kRefusalReasons = 8;
 
 v1::GenerateRequest RequestOf(int prompt_tokens) {
   v1::GenerateRequest request = ShortRequest(2);

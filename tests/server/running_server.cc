@@ -14,6 +14,7 @@ namespace {
 ServerOptions OnAnyLoopbackPort() {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
+  options.admin_address = "127.0.0.1:0";
   return options;
 }
 
@@ -54,6 +55,12 @@ RunningServer::RunningServer(const ServerOptions& options) {
   );
   inference_ = v1::InferenceService::NewStub(channel_);
   experts_ = v1::ExpertService::NewStub(channel_);
+}
+
+std::unique_ptr<v1::ExpertService::Stub> RunningServer::AdminExperts() const {
+  return v1::ExpertService::NewStub(grpc::CreateChannel(
+      Concat("127.0.0.1:", *server_->admin_port()), grpc::InsecureChannelCredentials()
+  ));
 }
 
 FakeEngine& RunningServer::SetReady(std::vector<int32_t> script, std::vector<std::string> pieces) {

@@ -35,6 +35,8 @@ class RunningServer {
   Server& server() { return *server_; }
   v1::InferenceService::Stub& inference() { return *inference_; }
   v1::ExpertService::Stub& experts() { return *experts_; }
+  // Requires: the server has an admin address.
+  std::unique_ptr<v1::ExpertService::Stub> AdminExperts() const;
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
 
  private:

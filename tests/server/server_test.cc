@@ -78,7 +78,7 @@ TEST(Server, RefusesWorkWhileTheModelLoads) {
 TEST(Server, RefusesAMessageOverTheSizeLimitAndLivesOn) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
-  options.max_receive_message_bytes = 1000;
+  options.connections.max_receive_message_bytes = 1000;
   RunningServer server(options);
   server.SetReady({'a'});
   v1::GenerateRequest at_limit;
@@ -237,7 +237,7 @@ TEST(Server, LetsClientsPingWhileTheirRequestsWait) {
 TEST(Server, CutsTheConnectionOfAClientThatPingsTooOften) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
-  options.min_ping_interval = std::chrono::minutes(5);
+  options.connections.min_ping_interval = std::chrono::minutes(5);
   RunningServer server(options);
   FakeEngine& engine = server.SetReady({'a'});
   engine.HoldAfter(0);

@@ -166,7 +166,7 @@ TEST_F(SlowReader, IsLetGoWhenItLeavesWithSeveralEventsBehindTheOneInFlight) {
 TEST_F(SlowReader, GetsNoAnswerThatIsLargerThanAMessageMayBe) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
-  options.max_send_message_bytes = 1 << 20;
+  options.connections.max_send_message_bytes = 1 << 20;
   RunningServer server(options);
   FakeEngine& engine = server.SetReady({258}, {std::string(512 << 10, 'a')});
   v1::GenerateOnceResponse response;

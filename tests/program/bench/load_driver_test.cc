@@ -45,7 +45,7 @@ int64_t PlannedTokens(const LoadPlan& plan, uint64_t count) {
 }
 
 LoadResults Drive(const LoadPlan& plan, const LoadSchedule& schedule, const std::string& address) {
-  const LoadClients clients = ConnectLoad(address, 2);
+  const LoadClients clients = ConnectLoad(address, {}, 2);
   return LoadDriver(plan, clients).Run(schedule, 0, {});
 }
 

@@ -13,9 +13,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::SizeIs;
 
 constexpr char kTraceparent[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -154,8 +154,7 @@ TEST(CallLog, IsSilentOfRequestsWhenTold) {
   ASSERT_TRUE(Generate(server.inference(), ShortRequest(1)).status.ok());
   server.server().Shutdown(std::chrono::milliseconds(0));
 
-  EXPECT_THAT(log.Lines(), SizeIs(1));
-  EXPECT_THAT(log.WaitFor("event=drained"), HasSubstr("streams_left=0"));
+  EXPECT_THAT(log.Lines(), ElementsAre(HasSubstr("event=drained")));
 }
 
 // What a program that exports spans would register.

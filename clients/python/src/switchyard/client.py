@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import random
 import time
 from typing import Any, Iterable, Iterator, Sequence
@@ -44,6 +45,38 @@ _WINDOWS = {
 }
 
 
+class _CallDetails(
+    collections.namedtuple(
+        "_CallDetails", ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression")
+    ),
+    grpc.ClientCallDetails,
+):
+    """What gRPC tells an interceptor of a call, with other metadata."""
+
+
+class _ApiKey(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """Sends the key with every call."""
+
+    def __init__(self, key: str):
+        self._metadata = ("authorization", f"Bearer {key}")
+
+    def _with_key(self, details: grpc.ClientCallDetails) -> _CallDetails:
+        return _CallDetails(
+            details.method,
+            details.timeout,
+            [*(details.metadata or ()), self._metadata],
+            details.credentials,
+            details.wait_for_ready,
+            details.compression,
+        )
+
+    def intercept_unary_unary(self, continuation, client_call_details, request):
+        return continuation(self._with_key(client_call_details), request)
+
+    def intercept_unary_stream(self, continuation, client_call_details, request):
+        return continuation(self._with_key(client_call_details), request)
+
+
 class Client:
     """A connection to a Switchyard server. Safe to use from several threads.
 
@@ -53,6 +86,10 @@ class Client:
     retries: 0 to 4; how often a call is sent again when its server is not there or goes away. Calls then go round the
     addresses of a name ("dns:///name:port"), and a stream that breaks is begun again on another server and goes on where
     it was: see GenerationStream.
+    tls: use TLS and believe the authorities that gRPC does; tls_ca: believe these instead. PEM, as bytes.
+    tls_certificate, tls_key: for servers that ask their clients for one. PEM, as bytes.
+    tls_server_name: the name that the server's certificate must have, if not the host's.
+    api_key: for servers that want one. Without TLS everybody on the way can read it.
     """
 
     def __init__(
@@ -63,24 +100,35 @@ class Client:
         timeout: float | None = None,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         retries: int = 0,
+        tls: bool = False,
+        tls_ca: bytes | None = None,
+        tls_certificate: bytes | None = None,
+        tls_key: bytes | None = None,
+        tls_server_name: str | None = None,
+        api_key: str | None = None,
     ):
         if not 0 <= retries <= MAX_RETRIES:
             raise ValueError(f"retries is {retries}; it is 0 to {MAX_RETRIES}")
         self._model = model
         self._timeout = timeout
         self._retries = retries
-        retrying = [("grpc.service_config", service_config(retries))] if retries > 0 else []
-        self._channel = grpc.insecure_channel(
-            address,
-            options=[
-                ("grpc.max_send_message_length", max_message_bytes),
-                ("grpc.max_receive_message_length", max_message_bytes),
-                # gRPC's defaults, 1 s and 120 s, would find a server that has just come up far too late.
-                ("grpc.initial_reconnect_backoff_ms", 100),
-                ("grpc.max_reconnect_backoff_ms", 5000),
-                *retrying,
-            ],
-        )
+        options = [
+            ("grpc.max_send_message_length", max_message_bytes),
+            ("grpc.max_receive_message_length", max_message_bytes),
+            # gRPC's defaults, 1 s and 120 s, would find a server that has just come up far too late.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 5000),
+        ]
+        if retries > 0:
+            options.append(("grpc.service_config", service_config(retries)))
+        if tls_server_name is not None:
+            options.append(("grpc.ssl_target_name_override", tls_server_name))
+        if tls or tls_ca is not None or tls_certificate is not None:
+            credentials = grpc.ssl_channel_credentials(tls_ca, tls_key, tls_certificate)
+            channel = grpc.secure_channel(address, credentials, options)
+        else:
+            channel = grpc.insecure_channel(address, options)
+        self._channel = channel if api_key is None else grpc.intercept_channel(channel, _ApiKey(api_key))
         self._inference = inference_pb2_grpc.InferenceServiceStub(self._channel)
         self._experts = experts_pb2_grpc.ExpertServiceStub(self._channel)
         # The messages of grpc.health.v1 have one field each, a string and an enum, both number 1: on the wire they
