@@ -115,7 +115,7 @@ check_settings() {
 check_files() {
   local found
   found=$(find "$files" -xdev \( -name 'cc1*' -o -name 'x86_64-linux-gnu-g*' -o -name cmake -o -name ninja -o -name nvcc \
-    -o -name ccache -o -name protoc -o -name '*.proto' -o -name engine_core.cc \) -print -quit)
+    -o \( -name ccache -type f \) -o -name protoc -o -name '*.proto' -o -name engine_core.cc \) -print -quit)
   [ -z "$found" ] || fail "the image has $found"
   for folder in source build-image build-scripts ccache; do
     [ -z "$(ls -A "$files/$folder" 2>/dev/null)" ] || fail "/$folder is not empty"

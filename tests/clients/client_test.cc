@@ -19,6 +19,7 @@ class ClientTest : public ::testing::Test {
   void SetUp() override {
     ServerOptions options;
     options.listen_address = "127.0.0.1:0";
+    options.admin_address = "127.0.0.1:0";
     Listen(options);
   }
 
@@ -217,7 +218,7 @@ TEST_F(ClientTest, BeginsAWindowOfExpertCounts) {
   v1::GetExpertStatsRequest request;
   request.set_window(v1::WINDOW_SINCE_RESET);
 
-  const Status reset = client_->ResetExpertWindow();
+  const Status reset = Client(Concat("127.0.0.1:", *server_->admin_port())).ResetExpertWindow();
   const auto stats = client_->GetExpertStats(request);
 
   EXPECT_TRUE(reset.ok()) << reset;

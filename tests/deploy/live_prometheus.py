@@ -47,8 +47,15 @@ class LivePrometheus:
     def __init__(self):
         self.at = None  # the time of that second scrape: queries look from there, however slow the machine is
         self.folder = tempfile.TemporaryDirectory()
+        model = ROOT / "models" / "bible-moa"
+        text = pathlib.Path(self.folder.name, "text.txt")
+        text.write_text("And the king said unto the people, Go up." * 20, encoding="utf-8")
+        baseline = pathlib.Path(self.folder.name, "baseline.json")
+        profiled = switchyard_process.run("experts", "--model", model, "--profile", text, "--save-baseline", baseline)
+        if profiled.returncode != 0:
+            raise RuntimeError(profiled.stderr)
         self.server = switchyard_process.ServerProcess(
-            ROOT / "models" / "bible-moa", "--http", "127.0.0.1:0", "--expert-metrics", "full"
+            model, "--http", "127.0.0.1:0", "--expert-metrics", "full", "--expert-baseline", baseline
         )
         self.prometheus = None
         try:

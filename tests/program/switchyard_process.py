@@ -44,11 +44,18 @@ class ServerProcess:
 
     def http_port(self):
         """The port of --http; the log tells it before the model is loaded."""
+        return self._port_of("http_listening")
+
+    def admin_port(self):
+        """The port of --admin-listen, likewise."""
+        return self._port_of("admin_listening")
+
+    def _port_of(self, event):
         for line in self.log:
-            found = re.search(r"event=http_listening .*port=(\d+)", line)
+            found = re.search(rf"event={event} .*port=(\d+)", line)
             if found:
                 return int(found.group(1))
-        raise RuntimeError("the server did not say that it listens for HTTP:\n" + "".join(self.log))
+        raise RuntimeError(f"the server did not log event={event}:\n" + "".join(self.log))
 
     def stop(self):
         """Asks it to stop and returns the exit status."""

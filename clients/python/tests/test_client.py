@@ -57,7 +57,8 @@ class ClientTest(unittest.TestCase):
     def setUpClass(cls):
         temporary = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temporary.cleanup)
-        cls.server = ServerProcess(tiny_model.write_moa(Path(temporary.name, "tiny-moa")))
+        model = tiny_model.write_moa(Path(temporary.name, "tiny-moa"))
+        cls.server = ServerProcess(model, "--admin-listen", "127.0.0.1:0")
         cls.addClassCleanup(cls.server.stop)
         cls.client = Client(cls.server.address, timeout=60)
         cls.addClassCleanup(cls.client.close)
@@ -477,7 +478,8 @@ class Facts(ClientTest):
 
     def test_a_window_begins_when_it_is_reset(self):
         self.client.generate_once(PROMPT, max_tokens=6, ignore_eos=True)
-        self.client.reset_expert_window()
+        with Client(f"127.0.0.1:{self.server.admin_port()}", timeout=60) as admin:
+            admin.reset_expert_window()
         empty = self.client.expert_stats(window="reset").routers[0]
         self.client.generate_once(PROMPT, max_tokens=2, ignore_eos=True, bypass_prefix_cache=True)
 
