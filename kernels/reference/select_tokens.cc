@@ -16,11 +16,11 @@ constexpr int32_t kNoToken = -1;
 
 // Without a way out of the loop, so that it is done several at a time.
 bool AllFinite(const float* logits, int64_t vocabulary) {
-  bool all = true;
+  int64_t not_finite = 0;
   for (int64_t id = 0; id < vocabulary; ++id) {
-    all = all & (std::abs(logits[id]) <= std::numeric_limits<float>::max());
+    not_finite += std::abs(logits[id]) <= std::numeric_limits<float>::max() ? 0 : 1;
   }
-  return all;
+  return not_finite == 0;
 }
 
 // The lowest id among the largest.
