@@ -15,7 +15,9 @@ void GenerateOnce::Deliver() {
       return;
     }
     TokenStream::Taken taken = generation_->Take();
-    std::ranges::for_each(taken.parts, [this](const TokenStream::Part& part) { Collect(part); });
+    for (const TokenStream::Part& part : taken.parts) {
+      Collect(part);
+    }
     if (taken.ends.empty()) {
       return;
     }
