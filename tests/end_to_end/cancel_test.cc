@@ -38,6 +38,7 @@ class Cancel : public ::testing::Test {
     const TemporaryFolder folder;
     EXPECT_TRUE(WriteTinyJetMoe(folder.path(), {.context_tokens = 100'000}).ok());
     LoadOptions options;
+    options.backend.device = "cpu";
     options.backend.threads = 1;
     options.engine.limits = {.max_step_tokens = 24, .max_running = 1, .block_tokens = 8};
     options.engine.kv_cache_bytes = int64_t{256} << 20;
