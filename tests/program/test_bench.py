@@ -184,11 +184,11 @@ class WithoutServer(unittest.TestCase):
         self.assertIn("switchyard health --server 127.0.0.1:1 --wait", result.stderr)
 
     def test_a_load_that_no_request_survives_fails(self):
-        with tempfile.TemporaryDirectory() as folder:
-            with ServerProcess(tiny_model.write_moa(Path(folder, "model"))) as server:
-                run("health", "--server", server.address, "--wait", 60)
-                flags = ["--prompt-tokens", 6, "--output-tokens", 80, "--timeout", 0.001, "--requests", 3]
-                result = run("bench", "--server", server.address, *flags)
+        # Hundreds of steps, before each of which the server looks at deadlines that are over after the first few.
+        with ServerProcess(DEMO_MODEL) as server:
+            run("health", "--server", server.address, "--wait", 60)
+            flags = ["--prompt-tokens", 6, "--output-tokens", 400, "--timeout", 0.001, "--requests", 3]
+            result = run("bench", "--server", server.address, *flags)
 
         self.assertEqual(result.returncode, 1)
         self.assertIn("3 failed with DEADLINE_EXCEEDED", result.stdout)
