@@ -150,6 +150,15 @@ in_image() {
       --no-new-privs -- "$@"' -- "$files" "$root/models" "$@"
 }
 
+# The server itself, below the shell and `unshare`, which keeps signals from its child.
+process_in_image() {
+  local process=$server children
+  while children=$(cat "/proc/$process/task/$process/children") && [ -n "$children" ]; do
+    process=${children%% *}
+  done
+  echo "$process"
+}
+
 wait_for_log() {
   for _ in $(seq 1200); do
     if grep -q "$1" "$work/server.log"; then return; fi
@@ -187,7 +196,7 @@ check_demo() {
     if curl -fsS "http://127.0.0.1:$http/v1/load" | grep -q '"running_requests": 1'; then break; fi
     sleep 0.01
   done
-  kill -TERM "$(cat "/proc/$server/task/$server/children")"
+  kill -TERM "$(process_in_image)"
   wait "$client" || fail "the running request was not finished: $(cat "$work/drained.err")"
   wait "$server" || fail "the server ended with status $?"
   server=
