@@ -18,7 +18,12 @@ if(NOT SWITCHYARD_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;90-virtual")
     set(CMAKE_CUDA_COMPILER ${SWITCHYARD_NVCC})
     enable_language(CUDA)
+    # For projects that require CMake 3.25, that version marks CUDA::nvToolsExt as deprecated, and fails where CUDA 13
+    # has none any more.
+    set(required_version ${CMAKE_MINIMUM_REQUIRED_VERSION})
+    set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit REQUIRED)
+    set(CMAKE_MINIMUM_REQUIRED_VERSION ${required_version})
     set(SWITCHYARD_CUDA_ENABLED ON)
   elseif(SWITCHYARD_CUDA STREQUAL "ON")
     message(FATAL_ERROR "SWITCHYARD_CUDA=ON, but there is no nvcc in PATH; install the CUDA toolkit (12.0 or newer) or "
