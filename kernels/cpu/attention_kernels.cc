@@ -25,6 +25,9 @@ static_assert(kAttentionPadding % kLanes == 0);
 // Register tiles: queries of a pair by keys, and queries of a pair by vectors of a value.
 constexpr int64_t kTileKeys = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 constexpr int64_t kTileVectors = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+// Of several heads, so many values of one go before those of the next, which lie behind them in
+// memory: one would make a single stream of the memory, two halve the traffic of the sums.
+constexpr int64_t kRunValues = 2;
 
 // The first `count` floats, zeros after them; touches no memory behind them.
 HWY_INLINE Vector LoadFirst(const float* from, int64_t count) {
@@ -38,13 +41,13 @@ HWY_INLINE Vector LoadFirst(const float* from, int64_t count) {
 #endif
 }
 
-// Asks for the row `position` + kPositionsAhead, if it is known.
+// Asks for `dim` floats at `offset` of the row `position` + kPositionsAhead, if it is known.
 HWY_INLINE void PrefetchRow(
-    const float* const* rows, int64_t position, int64_t count, int64_t dim
+    const float* const* rows, int64_t position, int64_t count, int64_t offset, int64_t dim
 ) {
   constexpr int64_t kPerCacheLine = 64 / sizeof(float);
   if (position + kPositionsAhead < count) {
-    const float* row = rows[position + kPositionsAhead];
+    const float* row = rows[position + kPositionsAhead] + offset;
     for (int64_t c = 0; c < dim; c += kPerCacheLine) {
       hwy::Prefetch(row + c);
     }
@@ -78,7 +81,7 @@ HWY_INLINE void StoreSums(const Vector* vectors, float* sums) {
   }
 }
 
-// Scores of kTileKeys keys at `keys` for queries from `query` on; sums[q * kTileKeys + key].
+// products[q * kTileKeys + k] = queries[q] . keys[k]
 template <int64_t kQueries>
 HWY_INLINE void ScoreTile(
     const FloatRows& queries, const float* const* keys, int64_t dim, float* products
@@ -113,46 +116,57 @@ HWY_INLINE void ScoreTile(
   StoreSums<kQueries * kTileKeys>(sums, products);
 }
 
+// Queries `query`, ... of a head by the keys from `begin` on, at most kTileKeys.
 template <int64_t kQueries>
-HWY_NOINLINE void Scores(const ScoresArgs& args, int64_t query) {
-  const FloatRows queries = {args.queries.Row(query), args.queries.stride};
-  for (int64_t begin = 0; begin < args.key_count; begin += kTileKeys) {
-    const int64_t count = std::min(kTileKeys, args.key_count - begin);
-    const float* keys[kTileKeys];
-    for (int64_t k = 0; k < kTileKeys; ++k) {
-      keys[k] = args.keys[begin + std::min(k, count - 1)];
-      PrefetchRow(args.keys, begin + k, query == 0 ? args.coming_count : 0, args.dim);
-    }
-    float products[int64_t{kQueries} * kTileKeys + kLanes];
-    ScoreTile<kQueries>(queries, keys, args.dim, products);
-    for (int64_t q = 0; q < kQueries; ++q) {
-      float* scores = args.scores.Row(query + q) + begin;
-      for (int64_t k = 0; k < count; ++k) {
-        const float product = products[int64_t{q} * kTileKeys + k];
-        scores[k] = args.add ? scores[k] + product : product;
-      }
+HWY_INLINE void ScoreKeys(const ScoresArgs& args, int64_t head, int64_t query, int64_t begin) {
+  const int64_t count = std::min(kTileKeys, args.key_count - begin);
+  const int64_t offset = head * args.dim;
+  const int64_t row = head * args.query_count + query;
+  const float* keys[kTileKeys];
+  for (int64_t k = 0; k < kTileKeys; ++k) {
+    keys[k] = args.keys[begin + std::min(k, count - 1)] + offset;
+    PrefetchRow(args.keys, begin + k, query == 0 ? args.coming_count : 0, offset, args.dim);
+  }
+  float products[int64_t{kQueries} * kTileKeys + kLanes];
+  ScoreTile<kQueries>({args.queries.Row(row), args.queries.stride}, keys, args.dim, products);
+  for (int64_t q = 0; q < kQueries; ++q) {
+    float* scores = args.scores.Row(row + q) + begin;
+    for (int64_t k = 0; k < count; ++k) {
+      const float product = products[int64_t{q} * kTileKeys + k];
+      scores[k] = args.add ? scores[k] + product : product;
     }
   }
 }
 
+// Some values for queries of one head.
+struct HeadValues {
+  const float* const* values = nullptr;  // [count], each at least `offset` + dim floats
+  int64_t count = 0;
+  int64_t coming_count = 0;
+  int64_t offset = 0;  // of the head in a value
+  int64_t dim = 0;
+  FloatRows weights;
+  FloatRows sums;
+};
+
 template <int64_t kQueries, int64_t kVectors>
-HWY_NOINLINE void Values(const ValuesArgs& args, int64_t query, int64_t channel) {
+HWY_NOINLINE void Values(const HeadValues& args, int64_t channel) {
   const FloatTag d;
   Vector sums[kQueries][kVectors];
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kVectors; ++v) {
-      sums[q][v] = hn::LoadU(d, args.sums.Row(query + q) + channel + v * kLanes);
+      sums[q][v] = hn::LoadU(d, args.sums.Row(q) + channel + v * kLanes);
     }
   }
-  const bool first = query == 0 && channel == 0;
-  for (int64_t j = 0; j < args.value_count; ++j) {
-    PrefetchRow(args.values, j, first ? args.coming_count : 0, args.dim);
+  const int64_t coming_count = channel == 0 ? args.coming_count : 0;
+  for (int64_t j = 0; j < args.count; ++j) {
+    PrefetchRow(args.values, j, coming_count, args.offset, args.dim);
     Vector weights[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
-      weights[q] = hn::Set(d, args.weights.Row(query + q)[j]);
+      weights[q] = hn::Set(d, args.weights.Row(q)[j]);
     }
     for (int64_t v = 0; v < kVectors; ++v) {
-      const Vector value = hn::LoadU(d, args.values[j] + channel + v * kLanes);
+      const Vector value = hn::LoadU(d, args.values[j] + args.offset + channel + v * kLanes);
       for (int64_t q = 0; q < kQueries; ++q) {
         sums[q][v] = hn::MulAdd(weights[q], value, sums[q][v]);
       }
@@ -160,66 +174,93 @@ HWY_NOINLINE void Values(const ValuesArgs& args, int64_t query, int64_t channel)
   }
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(sums[q][v], d, args.sums.Row(query + q) + channel + v * kLanes);
+      hn::StoreU(sums[q][v], d, args.sums.Row(q) + channel + v * kLanes);
     }
   }
 }
 
 // The last channels, fewer than a vector.
 template <int64_t kQueries>
-HWY_NOINLINE void LastValues(const ValuesArgs& args, int64_t query, int64_t channel) {
+HWY_NOINLINE void LastValues(const HeadValues& args, int64_t channel) {
   const FloatTag d;
   Vector sums[kQueries];
   for (int64_t q = 0; q < kQueries; ++q) {
-    sums[q] = hn::LoadU(d, args.sums.Row(query + q) + channel);
+    sums[q] = hn::LoadU(d, args.sums.Row(q) + channel);
   }
-  for (int64_t j = 0; j < args.value_count; ++j) {
-    const Vector value = LoadFirst(args.values[j] + channel, args.dim - channel);
+  for (int64_t j = 0; j < args.count; ++j) {
+    const Vector value = LoadFirst(args.values[j] + args.offset + channel, args.dim - channel);
     for (int64_t q = 0; q < kQueries; ++q) {
-      sums[q] = hn::MulAdd(hn::Set(d, args.weights.Row(query + q)[j]), value, sums[q]);
+      sums[q] = hn::MulAdd(hn::Set(d, args.weights.Row(q)[j]), value, sums[q]);
     }
   }
   for (int64_t q = 0; q < kQueries; ++q) {
-    hn::StoreU(sums[q], d, args.sums.Row(query + q) + channel);
+    hn::StoreU(sums[q], d, args.sums.Row(q) + channel);
   }
 }
 
 template <int64_t kQueries>
-void AllValues(const ValuesArgs& args, int64_t query) {
+void AllChannels(const HeadValues& args) {
   int64_t channel = 0;
   for (; channel + kTileVectors * kLanes <= args.dim; channel += kTileVectors * kLanes) {
-    Values<kQueries, kTileVectors>(args, query, channel);
+    Values<kQueries, kTileVectors>(args, channel);
   }
   for (; channel + 2 * kLanes <= args.dim; channel += 2 * kLanes) {
-    Values<kQueries, 2>(args, query, channel);
+    Values<kQueries, 2>(args, channel);
   }
   for (; channel + kLanes <= args.dim; channel += kLanes) {
-    Values<kQueries, 1>(args, query, channel);
+    Values<kQueries, 1>(args, channel);
   }
   if (channel < args.dim) {
-    LastValues<kQueries>(args, query, channel);
+    LastValues<kQueries>(args, channel);
+  }
+}
+
+// `count` values from `begin` on for the queries of a head from `query` on, at most two.
+void AddValuesOfHead(
+    const ValuesArgs& args, int64_t head, int64_t query, int64_t begin, int64_t count
+) {
+  const int64_t row = head * args.query_count + query;
+  const HeadValues values = {
+      .values = args.values + begin,
+      .count = count,
+      .coming_count = query == 0 ? args.coming_count - begin : 0,
+      .offset = head * args.dim,
+      .dim = args.dim,
+      .weights = {args.weights.Row(row) + begin, args.weights.stride},
+      .sums = {args.sums.Row(row), args.sums.stride},
+  };
+  if (query + 1 < args.query_count) {
+    AllChannels<2>(values);
+  } else {
+    AllChannels<1>(values);
   }
 }
 
 }  // namespace
 
 void AttentionScores(const ScoresArgs& args) {
-  int64_t query = 0;
-  for (; query + 2 <= args.query_count; query += 2) {
-    Scores<2>(args, query);
-  }
-  if (query < args.query_count) {
-    Scores<1>(args, query);
+  for (int64_t begin = 0; begin < args.key_count; begin += kTileKeys) {
+    for (int64_t head = 0; head < args.heads; ++head) {
+      int64_t query = 0;
+      for (; query + 2 <= args.query_count; query += 2) {
+        ScoreKeys<2>(args, head, query, begin);
+      }
+      if (query < args.query_count) {
+        ScoreKeys<1>(args, head, query, begin);
+      }
+    }
   }
 }
 
 void AddWeightedValues(const ValuesArgs& args) {
-  int64_t query = 0;
-  for (; query + 2 <= args.query_count; query += 2) {
-    AllValues<2>(args, query);
-  }
-  if (query < args.query_count) {
-    AllValues<1>(args, query);
+  const int64_t step = args.heads == 1 ? args.value_count : kRunValues;
+  for (int64_t begin = 0; begin < args.value_count; begin += step) {
+    const int64_t count = std::min(step, args.value_count - begin);
+    for (int64_t head = 0; head < args.heads; ++head) {
+      for (int64_t query = 0; query < args.query_count; query += 2) {
+        AddValuesOfHead(args, head, query, begin, count);
+      }
+    }
   }
 }
 

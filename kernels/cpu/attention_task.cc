@@ -35,19 +35,20 @@ void BreakStick(float scale, float* products, int64_t count) {
 }  // namespace
 
 AttentionTask::AttentionTask(
-    const PagedAttentionArgs& args, const AttentionTile& tile, int64_t head, Scratch& scratch
+    const PagedAttentionArgs& args, const AttentionTile& tile, HeadRange range, Scratch& scratch
 )
     : args_(args),
       tile_(tile),
-      head_(head),
+      range_(range),
       groups_(args.query.dim(1)),
       heads_(args.query.dim(2)),
       length_(LengthAt(tile.token_end - 1)) {
-  const int64_t rows = (tile.token_end - tile.token_begin) * groups_;
+  const int64_t rows = (tile.token_end - tile.token_begin) * RowsOfToken();
   queries_.stride = RoundedUp(args.query.dim(3), kAttentionPadding);
   scores_.stride = RoundedUp(length_, kSoftmaxPadding);
   sums_.stride = RoundedUp(args.value_cache.dim(3), kAttentionPadding);
   const bool keep_rows = tile.token_end - tile.token_begin > 1;
+  CHECK(!keep_rows || range.end - range.begin == 1) << "several tokens and several heads";
   const int64_t kept_floats =
       keep_rows ? kPositionsPerTile * std::max(queries_.stride, sums_.stride) : 0;
   float* floats =
@@ -69,7 +70,7 @@ void AttentionTask::Run(TensorView out) {
     Score(position);
   }
   Weigh();
-  std::fill(sums_.data, sums_.Row((tile_.token_end - tile_.token_begin) * groups_), 0.0F);
+  std::fill(sums_.data, sums_.Row(LocalRow(tile_.token_end)), 0.0F);
   for (int64_t position = 0; position < length_; position += kPositionsPerTile) {
     AddValues(position);
   }
@@ -82,7 +83,7 @@ void AttentionTask::FindRows(
   const int64_t block_tokens = cache.dim(1);
   const int32_t* blocks = args_.block_tables.i32() + tile_.sequence * args_.block_tables.dim(1);
   const int64_t token_floats = heads_ * cache.dim(3);
-  const float* head = cache.f32() + head_ * cache.dim(3);
+  const float* head = cache.f32() + range_.begin * cache.dim(3);
   for (int64_t i = 0; i < count;) {
     const int64_t block = blocks[(position + i) / block_tokens];
     CHECK(block >= 0 && block < cache.dim(0))
@@ -99,7 +100,7 @@ void AttentionTask::FindRows(
 void AttentionTask::FindDistanceRows(int64_t distance, int64_t count, const float** rows) const {
   const int64_t dim = args_.distance_keys.dim(2);
   for (int64_t i = 0; i < count; ++i) {
-    rows[i] = args_.distance_keys.f32() + ((distance - i) * heads_ + head_) * dim;
+    rows[i] = args_.distance_keys.f32() + ((distance - i) * heads_ + range_.begin) * dim;
   }
 }
 
@@ -115,12 +116,14 @@ void AttentionTask::KeepRows(int64_t dim, int64_t count, const float** rows) con
 
 void AttentionTask::LoadQueries() {
   const int64_t dim = args_.query.dim(3);
+  float* padded = queries_.data;
   for (int64_t token = tile_.token_begin; token < tile_.token_end; ++token) {
-    for (int64_t group = 0; group < groups_; ++group) {
-      const float* query = args_.query.f32() + ((token * groups_ + group) * heads_ + head_) * dim;
-      float* padded = queries_.Row(LocalRow(token) + group);
-      std::memcpy(padded, query, static_cast<size_t>(dim) * sizeof(float));
-      std::fill(padded + dim, padded + queries_.stride, 0.0F);
+    for (int64_t head = range_.begin; head < range_.end; ++head) {
+      for (int64_t group = 0; group < groups_; ++group, padded += queries_.stride) {
+        const float* query = args_.query.f32() + ((token * groups_ + group) * heads_ + head) * dim;
+        std::memcpy(padded, query, static_cast<size_t>(dim) * sizeof(float));
+        std::fill(padded + dim, padded + queries_.stride, 0.0F);
+      }
     }
   }
 }
@@ -139,6 +142,7 @@ void AttentionTask::Score(int64_t position) {
     }
     ScoresArgs scores = {
         .queries = {queries_.Row(LocalRow(token)), queries_.stride},
+        .heads = range_.end - range_.begin,
         .query_count = groups_,
         .keys = keys,
         .key_count = std::min(kPositionsPerTile, length - position),
@@ -161,7 +165,7 @@ void AttentionTask::Score(int64_t position) {
 void AttentionTask::Weigh() {
   for (int64_t token = tile_.token_begin; token < tile_.token_end; ++token) {
     const int64_t length = LengthAt(token);
-    for (int64_t row = LocalRow(token); row < LocalRow(token) + groups_; ++row) {
+    for (int64_t row = LocalRow(token); row < LocalRow(token + 1); ++row) {
       float* products = scores_.Row(row);
       if (args_.weighting == Weighting::kStickBreaking) {
         BreakStick(args_.scale, products, length);
@@ -189,6 +193,7 @@ void AttentionTask::AddValues(int64_t position) {
     }
     AddWeightedValues({
         .weights = {scores_.Row(LocalRow(token)) + position, scores_.stride},
+        .heads = range_.end - range_.begin,
         .query_count = groups_,
         .values = values,
         .value_count = std::min(kPositionsPerTile, length - position),
@@ -201,11 +206,13 @@ void AttentionTask::AddValues(int64_t position) {
 
 void AttentionTask::StoreSums(TensorView out) const {
   const int64_t dim = args_.value_cache.dim(3);
+  const float* sums = sums_.data;
   for (int64_t token = tile_.token_begin; token < tile_.token_end; ++token) {
-    for (int64_t group = 0; group < groups_; ++group) {
-      float* result = out.f32() + ((token * groups_ + group) * heads_ + head_) * dim;
-      const float* sums = sums_.Row(LocalRow(token) + group);
-      std::memcpy(result, sums, static_cast<size_t>(dim) * sizeof(float));
+    for (int64_t head = range_.begin; head < range_.end; ++head) {
+      for (int64_t group = 0; group < groups_; ++group, sums += sums_.stride) {
+        float* result = out.f32() + ((token * groups_ + group) * heads_ + head) * dim;
+        std::memcpy(result, sums, static_cast<size_t>(dim) * sizeof(float));
+      }
     }
   }
 }

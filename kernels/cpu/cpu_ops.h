@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -68,6 +69,8 @@ class CpuOps final : public ReferenceOps {
   void AddProductTasks(int64_t group);
   // Products of all assignments, assignment a's at products + a * out_features.
   void RunExpertProducts(const ExpertMatMulArgs& args, int64_t input_span, float* products);
+  // Fills attention_tasks_.
+  void FindAttentionTasks(const PagedAttentionArgs& args);
   // The cosines and sines of every (token, pair) in rope_table_, kept while the positions stay.
   void FillRopeTable(const RopeArgs& args);
 
@@ -77,7 +80,8 @@ class CpuOps final : public ReferenceOps {
 
   std::vector<ProductGroup> groups_;
   std::vector<ProductTask> tasks_;
-  std::vector<AttentionTile> attention_tiles_;
+  std::vector<AttentionTile> attention_tiles_;  // of prompts
+  std::vector<std::pair<AttentionTile, HeadRange>> attention_tasks_;
   std::vector<Scratch> worker_scratch_;  // one for each thread
   Scratch prepared_;
   Scratch input_pointers_;
