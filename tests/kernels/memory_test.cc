@@ -22,6 +22,13 @@ TEST_P(MemoryTest, AllocatesZeros) {
   EXPECT_THAT(memory_.ReadFloats(view), Each(0.0F));
 }
 
+// Beyond the size of a huge page, and no multiple of it.
+TEST_P(MemoryTest, AllocatesManyZeros) {
+  const TensorView view = memory_.Zeros(DType::kF32, {3, 262'147});
+
+  EXPECT_THAT(memory_.ReadFloats(view), Each(0.0F));
+}
+
 TEST_P(MemoryTest, AllocatesNothing) {
   const StatusOr<std::unique_ptr<Buffer>> buffer = ops_->Allocate(0);
 
