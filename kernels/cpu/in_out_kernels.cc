@@ -28,11 +28,11 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 // the second cache for all of them, so many rows and features at once in registers.
 constexpr int64_t kStreamFeatures = 64;
 constexpr int64_t kStreamRows = 4;
-constexpr int64_t kStreamDepth = 4;
+template <int64_t kRows>
+constexpr int64_t kStreamDepth = kRows <= 2 ? 8 : 4;
 // The hardware does not foresee the jump from one input feature to the next, so each read asks for
 // the weights of so many features later.
-constexpr int64_t kStreamFeaturesAhead = 8;
-constexpr int64_t kPackFeaturesAhead = 16;
+constexpr int64_t kFeaturesAhead = 16;
 
 struct F32Weights {
   using Element = float;
@@ -102,7 +102,7 @@ HWY_INLINE void StreamColumns(
       }
     }
     for (int64_t k = 0; k < kDepth; ++k) {
-      hwy::Prefetch(weights + (k + kStreamFeaturesAhead) * stride + column);
+      hwy::Prefetch(weights + (k + kFeaturesAhead) * stride + column);
       AddFeature<Weights>(d, weights + k * stride + column, inputs, k, sums);
     }
     for (int64_t r = 0; r < kRows; ++r) {
@@ -130,8 +130,9 @@ HWY_NOINLINE void StreamFeatures(
 template <class Weights, int64_t kRows>
 void StreamBlock(const ProductArgs& args, int64_t row, int64_t feature, Columns columns) {
   const int64_t end = std::min(feature + kStreamFeatures, args.matrix.in_features);
-  for (; feature + kStreamDepth <= end; feature += kStreamDepth) {
-    StreamFeatures<Weights, kRows, kStreamDepth>(args, row, feature, columns);
+  constexpr int64_t kDepth = kStreamDepth<kRows>;
+  for (; feature + kDepth <= end; feature += kDepth) {
+    StreamFeatures<Weights, kRows, kDepth>(args, row, feature, columns);
   }
   for (; feature < end; ++feature) {
     StreamFeatures<Weights, kRows, 1>(args, row, feature, columns);
@@ -168,7 +169,7 @@ void Pack(const ProductArgs& args, const Panel& panel, int64_t prefetch_columns)
   float* packed = args.panel;
   for (int64_t k = 0; k < panel.features; ++k, weights += stride, packed += kPanelColumns) {
     for (int64_t c = 0; c < prefetch_columns; c += kPerCacheLine) {
-      hwy::Prefetch(weights + kPackFeaturesAhead * stride + c);
+      hwy::Prefetch(weights + kFeaturesAhead * stride + c);
     }
     for (int64_t c = 0; c < whole; c += kLanes) {
       hn::StoreU(Weights::Widened(FloatTag(), weights + c), FloatTag(), packed + c);

@@ -17,8 +17,9 @@ constexpr int64_t kLeastProductsPerTask = int64_t{16} * 1024;
 constexpr int64_t kTasksPerThread = 4;
 // A multiple of every register tile's width.
 constexpr int64_t kOutInColumns = 12;
-// Reading [in, out] matrices row by row needs runs of some length for the memory to be fast.
-constexpr int64_t kStreamRunBytes = 1024;
+// Reading [in, out] matrices row by row needs runs of some length for the memory to be fast; what
+// streams takes as long ones as the threads allow.
+constexpr int64_t kStreamRunBytes = 4096;
 constexpr int64_t kPackRunBytes = 512;
 
 int64_t RoundedUp(int64_t value, int64_t multiple) {
@@ -70,8 +71,13 @@ int64_t ColumnsPerTask(const WeightMatrix& matrix, int64_t rows, int threads) {
   if (matrix.layout == WeightLayout::kOutIn) {
     return RoundedUp(std::max<int64_t>(columns, 1), kOutInColumns);
   }
-  const int64_t run_bytes = rows <= kInOutStreamRows ? kStreamRunBytes : kPackRunBytes;
-  columns = std::max(columns, std::min(run_bytes / BytesOf(matrix.dtype), fair_share));
+  if (rows <= kInOutStreamRows) {
+    const int64_t run = kStreamRunBytes / BytesOf(matrix.dtype);
+    columns = std::max(columns, std::min(run, matrix.out_features / threads));
+  } else {
+    const int64_t run = kPackRunBytes / BytesOf(matrix.dtype);
+    columns = std::max(columns, std::min(run, fair_share));
+  }
   return RoundedUp(std::max<int64_t>(columns, 1), kPanelColumns);
 }
 
