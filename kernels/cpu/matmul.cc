@@ -56,7 +56,12 @@ void CpuOps::AddProductTasks(int64_t group) {
   const ProductGroup& product = groups_[static_cast<size_t>(group)];
   const int64_t rows = std::min(product.row_end - product.row_begin, kRowsPerTask);
   const int64_t out_features = product.matrix.out_features;
-  const int64_t step = ColumnsPerTask(product.matrix, rows, pool_->threads());
+  const int64_t step = ColumnsPerTask({
+      .matrix = product.matrix,
+      .rows = rows,
+      .matrices = static_cast<int64_t>(groups_.size()),
+      .threads = pool_->threads(),
+  });
   for (int64_t column = 0; column < out_features; column += step) {
     for (int64_t row = product.row_begin; row < product.row_end; row += kRowsPerTask) {
       tasks_.push_back({

@@ -26,6 +26,16 @@ int64_t RoundedUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// The fewest parts of each matrix with which all threads end at about the same time.
+int64_t EvenParts(const ProductSplit& split) {
+  int64_t parts = 1;
+  while (parts * split.matrices % split.threads != 0 &&
+         parts * split.matrices < kTasksPerThread * split.threads) {
+    ++parts;
+  }
+  return parts;
+}
+
 }  // namespace
 
 void Product(const ProductArgs& args, Columns columns) {
@@ -62,22 +72,20 @@ void PrepareInput(const WeightMatrix& matrix, const float* input, float* prepare
   PrepareOutInInput(matrix, input, prepared);
 }
 
-int64_t ColumnsPerTask(const WeightMatrix& matrix, int64_t rows, int threads) {
-  const int64_t products_per_column = std::max<int64_t>(matrix.in_features * rows, 1);
-  const int64_t tasks = threads == 1 ? 1 : kTasksPerThread * threads;
+int64_t ColumnsPerTask(const ProductSplit& split) {
+  const WeightMatrix& matrix = split.matrix;
+  const int64_t products_per_column = std::max<int64_t>(matrix.in_features * split.rows, 1);
+  const int64_t tasks = split.threads == 1 ? 1 : kTasksPerThread * split.threads;
   const int64_t fair_share = matrix.out_features / tasks;
   const int64_t least = kLeastProductsPerTask / products_per_column;
   int64_t columns = std::max(std::min(kProductsPerTask / products_per_column, fair_share), least);
   if (matrix.layout == WeightLayout::kOutIn) {
     return RoundedUp(std::max<int64_t>(columns, 1), kOutInColumns);
   }
-  if (rows <= kInOutStreamRows) {
-    const int64_t run = kStreamRunBytes / BytesOf(matrix.dtype);
-    columns = std::max(columns, std::min(run, matrix.out_features / threads));
-  } else {
-    const int64_t run = kPackRunBytes / BytesOf(matrix.dtype);
-    columns = std::max(columns, std::min(run, fair_share));
-  }
+  const bool streams = split.rows <= kInOutStreamRows;
+  const int64_t run = (streams ? kStreamRunBytes : kPackRunBytes) / BytesOf(matrix.dtype);
+  const int64_t longest = streams ? matrix.out_features / EvenParts(split) : fair_share;
+  columns = std::max(columns, std::min(run, longest));
   return RoundedUp(std::max<int64_t>(columns, 1), kPanelColumns);
 }
 

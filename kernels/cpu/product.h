@@ -42,7 +42,14 @@ bool NeedsPreparation(const WeightMatrix& matrix);
 int64_t PreparedFloats(const WeightMatrix& matrix);
 void PrepareInput(const WeightMatrix& matrix, const float* input, float* prepared);
 
-// How many columns one task of a parallel product should take.
-int64_t ColumnsPerTask(const WeightMatrix& matrix, int64_t rows, int threads);
+// One of several matrices of about the same size that `threads` multiply at the same time.
+struct ProductSplit {
+  WeightMatrix matrix;
+  int64_t rows = 0;
+  int64_t matrices = 1;
+  int threads = 1;
+};
+// How many columns of the matrix one task should take.
+int64_t ColumnsPerTask(const ProductSplit& split);
 
 }  // namespace switchyard
