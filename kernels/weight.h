@@ -19,6 +19,12 @@ enum class WeightRole : uint8_t {
   kVectorStack,  // [experts, dim]: one bias for each expert
 };
 
+// Which memory a tensor lies in.
+enum class TensorPlace : uint8_t {
+  kHost,
+  kBackend,  // of Ops::Allocate, of the backend that the tensor goes to
+};
+
 // A tensor of a checkpoint on its way to a backend. The memory stays valid and unchanged for the
 // life of the Ops (weights are memory-mapped), so a backend may keep pointing at it.
 struct WeightSource {
@@ -26,6 +32,7 @@ struct WeightSource {
   WeightLayout layout = WeightLayout::kOutIn;
   TensorView data;   // f32, f16 or bf16
   std::string name;  // the tensor's name in the checkpoint, for messages
+  TensorPlace place = TensorPlace::kHost;
 };
 
 // A weight as the model sees it after Ops::AddWeight: a handle and its logical sizes. The backend

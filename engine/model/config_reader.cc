@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/check.h"
 #include "base/json_text.h"
 
 namespace switchyard {
@@ -36,8 +37,13 @@ StatusOr<ConfigReader> ConfigReader::Open(const std::filesystem::path& path) {
   if (!fields.is_object()) {
     return DataLoss(path.string(), ": is not a JSON object");
   }
+  return Of(std::move(fields), path.string());
+}
+
+ConfigReader ConfigReader::Of(Json fields, const std::string& name) {
+  CHECK(fields.is_object()) << name << " is no object";
   ConfigReader reader;
-  reader.path_ = path;
+  reader.path_ = name;
   reader.fields_ = std::move(fields);
   return reader;
 }

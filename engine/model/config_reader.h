@@ -20,6 +20,8 @@ class ConfigReader {
  public:
   // NOT_FOUND or DATA_LOSS when the file is not there or not a JSON object.
   static StatusOr<ConfigReader> Open(const std::filesystem::path& path);
+  // Fields that are in no file. Requires: an object. `name` takes the place of the path in errors.
+  static ConfigReader Of(nlohmann::json fields, const std::string& name);
 
   bool Has(const std::string& name) const;
 

@@ -5,6 +5,7 @@
 
 #include "engine/model/families/family.h"
 #include "engine/model/model_folder.h"
+#include "engine/model/weight_files.h"
 
 namespace switchyard {
 
@@ -16,32 +17,56 @@ StatusOr<std::unique_ptr<Model>> Model::Load(
   ASSIGN_OR_RETURN(ConfigReader reader, ConfigReader::Open(config_path));
   ASSIGN_OR_RETURN(const Family* family, FindFamily(reader));
   std::unique_ptr<Model> model(new Model(ops));
-  ASSIGN_OR_RETURN(model->config_, family->ReadConfig(reader));
-  model->config_.context_tokens = options.context_tokens.value_or(model->config_.context_tokens);
-  if (const Status checked = CheckConfig(model->config_); !checked.ok()) {
-    return WithContext(checked, config_path.string());
+  RETURN_IF_ERROR(model->ReadConfig(reader, *family, options));
+  ASSIGN_OR_RETURN(model->tensors_, WeightFiles::Open(folder));
+  RETURN_IF_ERROR(model->Build(*family, options));
+  return model;
+}
+
+StatusOr<std::unique_ptr<Model>> Model::Load(
+    ConfigReader config,
+    std::unique_ptr<TensorSource> tensors,
+    const WeightOptions& options,
+    Ops& ops
+) {
+  ASSIGN_OR_RETURN(const Family* family, FindFamily(config));
+  std::unique_ptr<Model> model(new Model(ops));
+  RETURN_IF_ERROR(model->ReadConfig(config, *family, options));
+  model->tensors_ = std::move(tensors);
+  RETURN_IF_ERROR(model->Build(*family, options));
+  return model;
+}
+
+Status Model::ReadConfig(ConfigReader& reader, const Family& family, const WeightOptions& options) {
+  ASSIGN_OR_RETURN(config_, family.ReadConfig(reader));
+  config_.context_tokens = options.context_tokens.value_or(config_.context_tokens);
+  if (const Status checked = CheckConfig(config_); !checked.ok()) {
+    return WithContext(checked, reader.path().string());
   }
-  ASSIGN_OR_RETURN(model->files_, WeightFiles::Open(folder));
-  WeightLoader weights(*model->files_, options, ops);
-  if (model->config_.embedding_dim == 0) {
-    model->config_.embedding_dim = model->config_.model_dim;
+  return OkStatus();
+}
+
+Status Model::Build(const Family& family, const WeightOptions& options) {
+  WeightLoader weights(*tensors_, options, ops_);
+  if (config_.embedding_dim == 0) {
+    config_.embedding_dim = config_.model_dim;
   }
-  if (model->config_.vocabulary_size == 0) {
-    ASSIGN_OR_RETURN(model->config_.vocabulary_size, weights.RowsOf(family->embedding_tensor));
+  if (config_.vocabulary_size == 0) {
+    ASSIGN_OR_RETURN(config_.vocabulary_size, weights.RowsOf(family.embedding_tensor));
   }
-  ASSIGN_OR_RETURN(model->decoder_, family->BuildDecoder(model->config_, weights, ops));
+  ASSIGN_OR_RETURN(decoder_, family.BuildDecoder(config_, weights, ops_));
   RETURN_IF_ERROR(weights.CheckAllUsed());
 
-  model->summary_ = weights.summary();
-  for (const std::unique_ptr<Block>& block : model->decoder_.blocks) {
+  summary_ = weights.summary();
+  for (const std::unique_ptr<Block>& block : decoder_.blocks) {
     for (const Router* router : block->attention().Routers()) {
-      model->routers_.push_back(router);
+      routers_.push_back(router);
     }
     for (const Router* router : block->feed_forward().Routers()) {
-      model->routers_.push_back(router);
+      routers_.push_back(router);
     }
   }
-  return model;
+  return OkStatus();
 }
 
 KvLayout Model::kv_layout() const {

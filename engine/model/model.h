@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/model/config_reader.h"
 #include "engine/model/decoder.h"
 #include "engine/model/forward_observer.h"
 #include "engine/model/kv_cache.h"
@@ -14,11 +15,13 @@
 #include "engine/model/router.h"
 #include "engine/model/scratch.h"
 #include "engine/model/step_batch.h"
-#include "engine/model/weight_files.h"
+#include "engine/model/tensor_source.h"
 #include "engine/model/weights.h"
 #include "kernels/ops.h"
 
 namespace switchyard {
+
+struct Family;
 
 // A decoder: embed -> blocks -> norm -> logits. Immutable after loading except for its routers'
 // counters, which live in the backend's memory. Used only by the engine thread.
@@ -28,6 +31,13 @@ class Model {
   // the model. `ops` must outlive it. Errors name the file and the tensor or field.
   static StatusOr<std::unique_ptr<Model>> Load(
       const std::filesystem::path& folder, const WeightOptions& options, Ops& ops
+  );
+  // The same of a config and tensors from anywhere.
+  static StatusOr<std::unique_ptr<Model>> Load(
+      ConfigReader config,
+      std::unique_ptr<TensorSource> tensors,
+      const WeightOptions& options,
+      Ops& ops
   );
 
   const ModelConfig& config() const { return config_; }
@@ -60,10 +70,13 @@ class Model {
   void Embed(const StepBatch& batch, Scratch& scratch, TensorView x) const;
 
   explicit Model(Ops& ops) : ops_(ops) {}
+  // Of the config, what can be said before the tensors are known.
+  Status ReadConfig(ConfigReader& reader, const Family& family, const WeightOptions& options);
+  Status Build(const Family& family, const WeightOptions& options);
 
   ModelConfig config_;
   Ops& ops_;
-  std::unique_ptr<WeightFiles> files_;  // keeps the mapping alive
+  std::unique_ptr<TensorSource> tensors_;  // keeps files mapped
   WeightsSummary summary_;
   Decoder decoder_;
   std::vector<const Router*> routers_;

@@ -9,15 +9,17 @@
 
 #include "base/status.h"
 #include "kernels/tensor.h"
+#include "kernels/weight.h"
 
 namespace switchyard {
 
-// One tensor of a safetensors file, still in the file's memory map.
+// One tensor of a safetensors file, still in the file's memory map, or of another TensorSource.
 struct StoredTensor {
   std::string dtype;  // as the header spells it: "BF16", "I64", ...
   std::vector<int64_t> shape;
   const void* data = nullptr;
   int64_t bytes = 0;
+  TensorPlace place = TensorPlace::kHost;
 };
 
 // A read-only memory-mapped safetensors file. The header is checked completely before anything is

@@ -133,9 +133,4 @@ int64_t WeightFiles::bytes() const {
   return total;
 }
 
-void* WeightFiles::Keep(std::vector<char> memory) {
-  kept_.push_back(std::move(memory));
-  return kept_.back().data();
-}
-
 }  // namespace switchyard

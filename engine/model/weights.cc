@@ -55,15 +55,15 @@ float ReadAsFloat(const char* data, DType dtype, int64_t index) {
 
 }  // namespace
 
-WeightLoader::WeightLoader(WeightFiles& files, const WeightOptions& options, Ops& ops)
-    : files_(files), options_(options), ops_(ops) {}
+WeightLoader::WeightLoader(TensorSource& tensors, const WeightOptions& options, Ops& ops)
+    : tensors_(tensors), options_(options), ops_(ops) {}
 
 bool WeightLoader::Has(const std::string& name) const {
-  return files_.Find(name) != nullptr;
+  return tensors_.Find(name) != nullptr;
 }
 
 std::vector<int64_t> WeightLoader::ShapeOf(const std::string& name) const {
-  const StoredTensor* tensor = files_.Find(name);
+  const StoredTensor* tensor = tensors_.Find(name);
   return tensor == nullptr ? std::vector<int64_t>() : tensor->shape;
 }
 
@@ -72,7 +72,7 @@ StatusOr<int64_t> WeightLoader::RowsOf(const std::string& name) const {
   const std::vector<int64_t> shape = ShapeOf(name);
   if (shape.size() != 2 || shape[0] < 1 || shape[0] >= kMaxRows) {
     return DataLoss(
-        files_.FileOf(name),
+        tensors_.FileOf(name),
         ": tensor ",
         name,
         " has shape ",
@@ -84,18 +84,23 @@ StatusOr<int64_t> WeightLoader::RowsOf(const std::string& name) const {
 }
 
 void WeightLoader::WarnUnlessFinite(const std::string& name) const {
-  const StoredTensor* tensor = files_.Find(name);
+  const StoredTensor* tensor = tensors_.Find(name);
   const std::optional<DType> dtype = tensor == nullptr ? std::nullopt : WeightDType(tensor->dtype);
   if (!dtype) {
     return;
   }
   const int64_t elements = tensor->bytes / BytesOf(*dtype);
+  std::vector<char> copy;
+  const char* const data = OnHost(
+      {.data = ViewOf(const_cast<void*>(tensor->data), *dtype, {elements}), .place = tensor->place},
+      copy
+  );
   for (int64_t i = 0; i < elements; ++i) {
-    const float value = ReadAsFloat(static_cast<const char*>(tensor->data), *dtype, i);
+    const float value = ReadAsFloat(data, *dtype, i);
     if (!std::isfinite(value)) {
       LogWarning(
           "event=router_not_finite file={} tensor={} element={} value={}",
-          files_.FileOf(name),
+          tensors_.FileOf(name),
           name,
           i,
           value
@@ -109,13 +114,13 @@ void WeightLoader::Ignore(const std::string& name) {
   used_.insert(name);
 }
 
-StatusOr<TensorView> WeightLoader::Find(
+StatusOr<WeightLoader::Found> WeightLoader::Find(
     const std::string& name, const std::vector<int64_t>& shape
 ) {
-  const StoredTensor* tensor = files_.Find(name);
+  const StoredTensor* tensor = tensors_.Find(name);
   if (tensor == nullptr) {
     return DataLoss(
-        files_.FileOf(name),
+        tensors_.FileOf(name),
         ": tensor ",
         name,
         " is missing; the config asks for it with shape ",
@@ -124,7 +129,7 @@ StatusOr<TensorView> WeightLoader::Find(
   }
   if (tensor->shape != shape) {
     return DataLoss(
-        files_.FileOf(name),
+        tensors_.FileOf(name),
         ": tensor ",
         name,
         " has shape ",
@@ -136,7 +141,7 @@ StatusOr<TensorView> WeightLoader::Find(
   const std::optional<DType> dtype = WeightDType(tensor->dtype);
   if (!dtype) {
     return DataLoss(
-        files_.FileOf(name),
+        tensors_.FileOf(name),
         ": tensor ",
         name,
         " is ",
@@ -152,18 +157,30 @@ StatusOr<TensorView> WeightLoader::Find(
     summary_.parameters_total += elements;
     summary_.weights_bytes += tensor->bytes;
   }
-  return ViewOf(const_cast<void*>(tensor->data), *dtype, shape);
+  return Found{
+      .data = ViewOf(const_cast<void*>(tensor->data), *dtype, shape), .place = tensor->place};
 }
 
-TensorView WeightLoader::Converted(TensorView data) {
+const char* WeightLoader::OnHost(const Found& found, std::vector<char>& copy) const {
+  if (found.place == TensorPlace::kHost) {
+    return static_cast<const char*>(found.data.data());
+  }
+  copy.resize(static_cast<size_t>(found.data.bytes()));
+  ops_.Download(found.data.data(), copy.data(), found.data.bytes());
+  return copy.data();
+}
+
+WeightLoader::Found WeightLoader::Converted(const Found& found) {
+  const TensorView& data = found.data;
   const DType dtype = options_.dtype.value_or(data.dtype());
   const bool aligned =
       reinterpret_cast<uintptr_t>(data.data()) % static_cast<uintptr_t>(BytesOf(data.dtype())) == 0;
   if (dtype == data.dtype() && aligned) {
-    return data;
+    return found;
   }
   std::vector<char> memory(static_cast<size_t>(data.elements() * BytesOf(dtype)));
-  const char* source = static_cast<const char*>(data.data());
+  std::vector<char> copy;
+  const char* const source = OnHost(found, copy);
   if (dtype == data.dtype()) {
     std::memcpy(memory.data(), source, memory.size());
   } else {
@@ -177,24 +194,31 @@ TensorView WeightLoader::Converted(TensorView data) {
       }
     }
   }
-  void* kept = files_.Keep(std::move(memory));
+  void* kept = tensors_.Keep(std::move(memory));
   std::vector<int64_t> shape;
   shape.reserve(TensorView::kMaxRank);
   for (int axis = 0; axis < data.rank(); ++axis) {
     shape.push_back(data.dim(axis));
   }
-  return ViewOf(kept, dtype, shape);
+  return {.data = ViewOf(kept, dtype, shape), .place = TensorPlace::kHost};
 }
 
 Weight WeightLoader::Add(
-    const std::string& name, WeightRole role, WeightLayout layout, TensorView data
+    const std::string& name, WeightRole role, WeightLayout layout, const Found& found
 ) {
-  const TensorView converted = Converted(data);
-  bytes_of_dtype_[converted.dtype()] += converted.bytes();
-  if (bytes_of_dtype_[converted.dtype()] > bytes_of_dtype_[summary_.dtype]) {
-    summary_.dtype = converted.dtype();
+  const Found converted = Converted(found);
+  const DType dtype = converted.data.dtype();
+  bytes_of_dtype_[dtype] += converted.data.bytes();
+  if (bytes_of_dtype_[dtype] > bytes_of_dtype_[summary_.dtype]) {
+    summary_.dtype = dtype;
   }
-  return ops_.AddWeight({.role = role, .layout = layout, .data = converted, .name = name});
+  return ops_.AddWeight(
+      {.role = role,
+       .layout = layout,
+       .data = converted.data,
+       .name = name,
+       .place = converted.place}
+  );
 }
 
 StatusOr<Weight> WeightLoader::Dense(
@@ -202,29 +226,29 @@ StatusOr<Weight> WeightLoader::Dense(
 ) {
   const bool out_in = layout == WeightLayout::kOutIn;
   ASSIGN_OR_RETURN(
-      const TensorView data,
+      const Found found,
       Find(
           name,
           out_in ? std::vector{out_features, in_features} : std::vector{in_features, out_features}
       )
   );
-  summary_.parameters_active += data.elements();
-  return Add(name, WeightRole::kDense, layout, data);
+  summary_.parameters_active += found.data.elements();
+  return Add(name, WeightRole::kDense, layout, found);
 }
 
 StatusOr<Weight> WeightLoader::DenseAtLoad(
     const std::string& name, int64_t in_features, int64_t out_features
 ) {
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, {out_features, in_features}));
-  return Add(name, WeightRole::kDense, WeightLayout::kOutIn, data);
+  ASSIGN_OR_RETURN(const Found found, Find(name, {out_features, in_features}));
+  return Add(name, WeightRole::kDense, WeightLayout::kOutIn, found);
 }
 
 StatusOr<Weight> WeightLoader::DenseRows(
     const std::string& name, int64_t rows, int64_t in_features, int64_t begin, int64_t end
 ) {
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, {rows, in_features}));
-  const TensorView part = data.Slice(begin, end);
-  summary_.parameters_active += part.elements();
+  ASSIGN_OR_RETURN(const Found found, Find(name, {rows, in_features}));
+  const Found part = {.data = found.data.Slice(begin, end), .place = found.place};
+  summary_.parameters_active += part.data.elements();
   return Add(name, WeightRole::kDense, WeightLayout::kOutIn, part);
 }
 
@@ -234,14 +258,14 @@ StatusOr<Weight> WeightLoader::ExpertStack(
   const bool out_in = layout == WeightLayout::kOutIn;
   const int64_t second = out_in ? shape.out_features : shape.in_features;
   const int64_t third = out_in ? shape.in_features : shape.out_features;
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, {shape.experts, second, third}));
+  ASSIGN_OR_RETURN(const Found found, Find(name, {shape.experts, second, third}));
   summary_.parameters_active += shape.active_experts * second * third;
-  return Add(name, WeightRole::kExpertStack, layout, data);
+  return Add(name, WeightRole::kExpertStack, layout, found);
 }
 
 StatusOr<Weight> WeightLoader::Embedding(const std::string& name, int64_t vocabulary, int64_t dim) {
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, {vocabulary, dim}));
-  return Add(name, WeightRole::kEmbedding, WeightLayout::kOutIn, data);
+  ASSIGN_OR_RETURN(const Found found, Find(name, {vocabulary, dim}));
+  return Add(name, WeightRole::kEmbedding, WeightLayout::kOutIn, found);
 }
 
 StatusOr<Weight> WeightLoader::TiedHead(const std::string& name, int64_t vocabulary, int64_t dim) {
@@ -249,25 +273,26 @@ StatusOr<Weight> WeightLoader::TiedHead(const std::string& name, int64_t vocabul
 }
 
 StatusOr<Weight> WeightLoader::Vector(const std::string& name, int64_t dim) {
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, {dim}));
+  ASSIGN_OR_RETURN(const Found found, Find(name, {dim}));
   summary_.parameters_active += dim;
-  return Add(name, WeightRole::kVector, WeightLayout::kOutIn, data);
+  return Add(name, WeightRole::kVector, WeightLayout::kOutIn, found);
 }
 
 StatusOr<Weight> WeightLoader::VectorStack(const std::string& name, const ExpertStackShape& shape) {
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, {shape.experts, shape.out_features}));
+  ASSIGN_OR_RETURN(const Found found, Find(name, {shape.experts, shape.out_features}));
   summary_.parameters_active += shape.active_experts * shape.out_features;
-  return Add(name, WeightRole::kVectorStack, WeightLayout::kOutIn, data);
+  return Add(name, WeightRole::kVectorStack, WeightLayout::kOutIn, found);
 }
 
 StatusOr<std::vector<float>> WeightLoader::Floats(
     const std::string& name, const std::vector<int64_t>& shape
 ) {
-  ASSIGN_OR_RETURN(const TensorView data, Find(name, shape));
-  std::vector<float> values(static_cast<size_t>(data.elements()));
+  ASSIGN_OR_RETURN(const Found found, Find(name, shape));
+  std::vector<char> copy;
+  const char* const data = OnHost(found, copy);
+  std::vector<float> values(static_cast<size_t>(found.data.elements()));
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] =
-        ReadAsFloat(static_cast<const char*>(data.data()), data.dtype(), static_cast<int64_t>(i));
+    values[i] = ReadAsFloat(data, found.data.dtype(), static_cast<int64_t>(i));
   }
   return values;
 }
@@ -279,7 +304,7 @@ Weight WeightLoader::Computed(
     const std::vector<float>& values
 ) {
   const auto* bytes = reinterpret_cast<const char*>(values.data());
-  void* kept = files_.Keep(std::vector<char>(bytes, bytes + values.size() * sizeof(float)));
+  void* kept = tensors_.Keep(std::vector<char>(bytes, bytes + values.size() * sizeof(float)));
   summary_.parameters_active += static_cast<int64_t>(values.size());
   return ops_.AddWeight({
       .role = role,
@@ -299,10 +324,10 @@ StatusOr<NormWeights> WeightLoader::Norm(const std::string& prefix, NormKind kin
 }
 
 Status WeightLoader::CheckAllUsed() const {
-  for (const std::string& name : files_.Names()) {
+  for (const std::string& name : tensors_.Names()) {
     if (!used_.contains(name)) {
       return DataLoss(
-          files_.FileOf(name),
+          tensors_.FileOf(name),
           ": tensor ",
           name,
           " ",

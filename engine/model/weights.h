@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/model/weight_files.h"
+#include "engine/model/tensor_source.h"
 #include "kernels/ops.h"
 
 namespace switchyard {
@@ -49,8 +49,8 @@ struct ExpertStackShape {
 // for.
 class WeightLoader {
  public:
-  // `files` and `ops` must outlive this; `files` must outlive the model.
-  WeightLoader(WeightFiles& files, const WeightOptions& options, Ops& ops);
+  // `tensors` and `ops` must outlive this; `tensors` must outlive the model.
+  WeightLoader(TensorSource& tensors, const WeightOptions& options, Ops& ops);
 
   // The tensor `name`; DATA_LOSS when it is missing, has another shape, or a dtype that is not F32,
   // F16 or BF16.
@@ -88,7 +88,7 @@ class WeightLoader {
 
   bool Has(const std::string& name) const;
   // The file that the tensor lies in, for messages.
-  std::string FileOf(const std::string& name) const { return files_.FileOf(name); }
+  std::string FileOf(const std::string& name) const { return tensors_.FileOf(name); }
   // The stored shape; empty when there is no such tensor.
   std::vector<int64_t> ShapeOf(const std::string& name) const;
   // The outermost size of the matrix `name`; DATA_LOSS when there is none.
@@ -106,11 +106,19 @@ class WeightLoader {
   const WeightsSummary& summary() const { return summary_; }
 
  private:
-  StatusOr<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape);
-  Weight Add(const std::string& name, WeightRole role, WeightLayout layout, TensorView data);
-  TensorView Converted(TensorView data);
+  // A tensor in the memory where it lies.
+  struct Found {
+    TensorView data;
+    TensorPlace place = TensorPlace::kHost;
+  };
 
-  WeightFiles& files_;
+  StatusOr<Found> Find(const std::string& name, const std::vector<int64_t>& shape);
+  Weight Add(const std::string& name, WeightRole role, WeightLayout layout, const Found& found);
+  Found Converted(const Found& found);
+  // Where the host can read it: `copy`, if need be.
+  const char* OnHost(const Found& found, std::vector<char>& copy) const;
+
+  TensorSource& tensors_;
   WeightOptions options_;
   Ops& ops_;
   std::set<std::string> used_;

@@ -85,6 +85,9 @@ class CudaOps final : public Ops {
 
   Status Store(const WeightSource& source, const Weight& weight, StoredWeight& stored);
   Status StoreMatrix(const WeightSource& source, const Weight& weight, StoredWeight& stored);
+  Status StoreVector(const WeightSource& source, StoredWeight& stored);
+  // The tensor as it is, wherever it lies.
+  Status StoreBytes(const WeightSource& source, void* target);
   const StoredWeight& StoredOf(const Weight& weight) const;
   // Absent when the weight is.
   Global<const float> VectorOf(const Weight& weight) const;

@@ -38,19 +38,38 @@ Weight CudaOps::AddWeight(const WeightSource& source) {
 }
 
 Status CudaOps::Store(const WeightSource& source, const Weight& weight, StoredWeight& stored) {
-  const int64_t elements = source.data.elements();
   if (IsVector(source.role)) {
-    std::vector<float> widened(static_cast<size_t>(elements));
-    Widen(source.data, {.begin = 0, .count = elements}, widened.data());
-    const auto bytes = elements * static_cast<int64_t>(sizeof(float));
-    ASSIGN_OR_RETURN(stored.memory, DeviceMemory::Allocate(bytes));
-    return staging_->Upload(widened.data(), stored.memory->data(), bytes);
+    return StoreVector(source, stored);
   }
   if (source.role == WeightRole::kEmbedding) {
     ASSIGN_OR_RETURN(stored.memory, DeviceMemory::Allocate(source.data.bytes()));
-    return staging_->Upload(source.data.data(), stored.memory->data(), source.data.bytes());
+    return StoreBytes(source, stored.memory->data());
   }
   return StoreMatrix(source, weight, stored);
+}
+
+Status CudaOps::StoreVector(const WeightSource& source, StoredWeight& stored) {
+  const int64_t elements = source.data.elements();
+  TensorView data = source.data;
+  std::vector<char> copy;
+  if (source.place == TensorPlace::kBackend) {
+    copy.resize(static_cast<size_t>(data.bytes()));
+    RETURN_IF_ERROR(staging_->Download(data.data(), copy.data(), data.bytes()));
+    data = TensorView(copy.data(), data.dtype(), {elements});
+  }
+  std::vector<float> widened(static_cast<size_t>(elements));
+  Widen(data, {.begin = 0, .count = elements}, widened.data());
+  const auto bytes = elements * static_cast<int64_t>(sizeof(float));
+  ASSIGN_OR_RETURN(stored.memory, DeviceMemory::Allocate(bytes));
+  return staging_->Upload(widened.data(), stored.memory->data(), bytes);
+}
+
+Status CudaOps::StoreBytes(const WeightSource& source, void* target) {
+  if (source.place == TensorPlace::kHost) {
+    return staging_->Upload(source.data.data(), target, source.data.bytes());
+  }
+  Copy(source.data.data(), target, source.data.bytes());
+  return status_;
 }
 
 Status CudaOps::StoreMatrix(
@@ -62,15 +81,18 @@ Status CudaOps::StoreMatrix(
   const int64_t target_bytes = weight.out_features * stored.padded_in * element_bytes;
   ASSIGN_OR_RETURN(stored.memory, DeviceMemory::Allocate(weight.experts * target_bytes));
   if (source.layout == WeightLayout::kOutIn && stored.padded_in == weight.in_features) {
-    return staging_->Upload(source.data.data(), stored.memory->data(), source.data.bytes());
+    return StoreBytes(source, stored.memory->data());
   }
   const int64_t source_bytes = weight.out_features * weight.in_features * element_bytes;
-  ASSIGN_OR_RETURN(void* const raw, pack_source_.Get(source_bytes));
+  const bool is_here = source.place == TensorPlace::kBackend;
+  ASSIGN_OR_RETURN(void* const raw, pack_source_.Get(is_here ? 0 : source_bytes));
   for (int64_t expert = 0; expert < weight.experts; ++expert) {
-    const char* host = static_cast<const char*>(source.data.data()) + expert * source_bytes;
-    RETURN_IF_ERROR(staging_->Upload(host, raw, source_bytes));
+    const char* matrix = static_cast<const char*>(source.data.data()) + expert * source_bytes;
+    if (!is_here) {
+      RETURN_IF_ERROR(staging_->Upload(matrix, raw, source_bytes));
+    }
     LaunchPack(
-        {.source = raw,
+        {.source = is_here ? matrix : raw,
          .target = static_cast<char*>(stored.memory->data()) + expert * target_bytes,
          .layout = source.layout,
          .in_features = weight.in_features,

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "engine/model/families/switch_head_loading.h"
 #include "engine/model/moa_attention.h"
+#include "engine/model/weight_files.h"
 #include "kernels/backend.h"
 #include "tests/support/ops_memory.h"
 #include "tests/support/test_devices.h"

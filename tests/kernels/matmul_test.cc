@@ -13,6 +13,7 @@ struct MatMulCase {
   int64_t in_features = 0;
   int64_t out_features = 0;
   WeightForm form;
+  TensorPlace place = TensorPlace::kHost;
 };
 
 std::vector<float> Product(Ops& ops, const MatMulCase& shape) {
@@ -25,7 +26,8 @@ std::vector<float> Product(Ops& ops, const MatMulCase& shape) {
           {.layout = shape.form.layout,
            .dtype = shape.form.dtype,
            .shape = {first, second},
-           .values = RandomFloats(first * second, 1)}
+           .values = RandomFloats(first * second, 1),
+           .place = shape.place}
       ),
       .bias = memory.AddVector(RandomFloats(shape.out_features, 2), shape.form.dtype),
   };
@@ -37,6 +39,19 @@ std::vector<float> Product(Ops& ops, const MatMulCase& shape) {
 
 class MatMulTest : public OpTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, MatMulTest, testing::ValuesIn(BackendNames()), BackendTestName);
+
+TEST_P(MatMulTest, TakesWeightsFromTheBackendsOwnMemory) {
+  for (const WeightForm& form : WeightForms()) {
+    for (const int64_t in_features : {32, 37}) {  // with and without padding on a device
+      const MatMulCase shape = {
+          .tokens = 3, .in_features = in_features, .out_features = 5, .form = form};
+      MatMulCase from_backend = shape;
+      from_backend.place = TensorPlace::kBackend;
+
+      ExpectIdentical(Product(*ops_, from_backend), Product(*ops_, shape));
+    }
+  }
+}
 
 TEST_P(MatMulTest, MultipliesByTheTransposeOfAnOutInWeight) {
   const MatMulArgs args = {

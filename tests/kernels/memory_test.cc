@@ -92,6 +92,35 @@ TEST_P(MemoryTest, GivesWeightsTheirLogicalSizesWhateverTheLayout) {
   EXPECT_NE(out_in.index, in_out.index);
 }
 
+TEST_P(MemoryTest, TakesVectorsAndEmbeddingsFromItsOwnMemory) {
+  const Weight vector = memory_.AddWeight(
+      {.role = WeightRole::kVector,
+       .dtype = DType::kBF16,
+       .shape = {3},
+       .values = {2, 3, 4},
+       .place = TensorPlace::kBackend}
+  );
+  const Weight table = memory_.AddWeight(
+      {.role = WeightRole::kEmbedding,
+       .shape = {2, 3},
+       .values = {1, 2, 3, 4, 5, 6},
+       .place = TensorPlace::kBackend}
+  );
+  const TensorView row = memory_.Zeros(DType::kF32, {1, 3});
+
+  ops_->Embed(table, memory_.Ints({1}, {1}), 1, row);
+  const std::vector<float> embedded = memory_.ReadFloats(row);
+  const TensorView normed = memory_.Zeros(DType::kF32, {1, 3});
+  ops_->Normalize(
+      {.kind = NormKind::kRms, .weight = vector, .bias = {}, .epsilon = 0, .rows = {}},
+      memory_.Floats({1, 3}, {1, 1, -1}),
+      normed
+  );
+
+  EXPECT_THAT(embedded, ElementsAre(4, 5, 6));
+  EXPECT_THAT(memory_.ReadFloats(normed), ElementsAre(2, 3, -4));
+}
+
 TEST_P(MemoryTest, GivesEmbeddingsAndVectorsTheirSizes) {
   const Weight table = memory_.AddWeight(
       {.role = WeightRole::kEmbedding, .shape = {3, 2}, .values = std::vector<float>(6)}

@@ -67,10 +67,19 @@ Weight OpsMemory::AddWeight(const TestWeight& weight) {
   for (size_t i = 0; i < weight.values.size(); ++i) {
     Narrow(weight.values[i], weight.dtype, data + i * element_bytes);
   }
-  const TensorView view = ViewOf(data, weight.dtype, weight.shape);
+  TensorView view = ViewOf(data, weight.dtype, weight.shape);
   CHECK(view.elements() == static_cast<int64_t>(weight.values.size())) << view.ToString();
+  if (weight.place == TensorPlace::kBackend) {
+    void* const there = Zeros(DType::kU8, {view.bytes()}).data();
+    ops_.Upload(data, there, view.bytes());
+    view = ViewOf(there, weight.dtype, weight.shape);
+  }
   return ops_.AddWeight(
-      {.role = weight.role, .layout = weight.layout, .data = view, .name = "test.weight"}
+      {.role = weight.role,
+       .layout = weight.layout,
+       .data = view,
+       .name = "test.weight",
+       .place = weight.place}
   );
 }
 

@@ -16,6 +16,7 @@ struct TestWeight {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
   std::vector<float> values;
+  TensorPlace place = TensorPlace::kHost;
 };
 
 // Tensors and weights of one backend, filled from and read back to plain vectors, so that a test
