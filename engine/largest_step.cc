@@ -51,28 +51,51 @@ class Rehearsal {
   StepWork work_;
 };
 
+int32_t MaxSequences(const SchedulerLimits& limits) {
+  return std::min(limits.max_running, limits.max_step_tokens);
+}
+
+// As many requests as a step takes decode.
+Status RunDecodes(const Model& model, const SchedulerLimits& limits, StepRunner& runner) {
+  Rehearsal decodes(model, limits);
+  for (int32_t s = 0; s < MaxSequences(limits); ++s) {
+    decodes.Add(1, 1);
+  }
+  return decodes.Run(runner);
+}
+
 // A prefill of as many tokens as a step takes, decodes of as many requests as it takes, and one
 // decode with all of the context behind it.
 Status RunLargestSteps(const Model& model, const SchedulerLimits& limits, StepRunner& runner) {
-  const int32_t sequences = std::min(limits.max_running, limits.max_step_tokens);
   // Behind a prompt there is room for one token.
   const auto longest = static_cast<int32_t>(model.config().context_tokens - 1);
   Rehearsal prefill(model, limits);
   int32_t tokens_left = limits.max_step_tokens;
-  for (int32_t s = 0; s < sequences && tokens_left > 0; ++s) {
+  for (int32_t s = 0; s < MaxSequences(limits) && tokens_left > 0; ++s) {
     const int32_t tokens = std::min(tokens_left, longest);
     prefill.Add(tokens, tokens);
     tokens_left -= tokens;
   }
   RETURN_IF_ERROR(prefill.Run(runner));
-  Rehearsal decodes(model, limits);
-  for (int32_t s = 0; s < sequences; ++s) {
-    decodes.Add(1, 1);
-  }
-  RETURN_IF_ERROR(decodes.Run(runner));
+  RETURN_IF_ERROR(RunDecodes(model, limits, runner));
   Rehearsal last(model, limits);
   last.Add(longest, 1);
   return last.Run(runner);
+}
+
+// What the recordings of steps will take beside that of the largest decode, which is made now: its
+// shape comes the second time.
+StatusOr<int64_t> BytesOfOtherRecordings(
+    const Model& model, const SchedulerLimits& limits, StepRunner& runner
+) {
+  const int64_t recordings = runner.MaxRecordedSteps();
+  if (recordings == 0) {
+    return 0;
+  }
+  const int64_t before = model.ops().AvailableBytes();
+  RETURN_IF_ERROR(RunDecodes(model, limits, runner));
+  const int64_t bytes = std::max<int64_t>(before - model.ops().AvailableBytes(), 0);
+  return (recordings - 1) * bytes;
 }
 
 void ClearCounters(const Model& model) {
@@ -81,6 +104,7 @@ void ClearCounters(const Model& model) {
     const std::vector<int64_t> zeros(static_cast<size_t>(counters.tokens.elements()));
     model.ops().Upload(zeros.data(), counters.tokens.data(), counters.tokens.bytes());
     model.ops().Upload(zeros.data(), counters.gate_sum.data(), counters.gate_sum.bytes());
+    model.ops().Upload(zeros.data(), counters.margin_sum.data(), counters.margin_sum.bytes());
   }
 }
 
@@ -92,10 +116,11 @@ StatusOr<int64_t> BytesBesideSteps(const Model& model, const SchedulerLimits& li
       StepRunner::Create(model, stop_checker, limits, /*blocks=*/1)
   );
   RETURN_IF_ERROR(RunLargestSteps(model, limits, *runner));
+  ASSIGN_OR_RETURN(const int64_t recordings_bytes, BytesOfOtherRecordings(model, limits, *runner));
   ClearCounters(model);
   RETURN_IF_ERROR(model.ops().Finish());
   const int64_t cache_bytes = limits.block_tokens * model.kv_layout().BytesPerToken();
-  return model.ops().AvailableBytes() + cache_bytes;
+  return std::max<int64_t>(model.ops().AvailableBytes() + cache_bytes - recordings_bytes, 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/step_runner.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace switchyard {
@@ -15,6 +16,10 @@ int32_t MaxSequences(const SchedulerLimits& limits) {
   return std::min(limits.max_running, limits.max_step_tokens);
 }
 
+int64_t MaxBlocksPerSequence(const Model& model, const SchedulerLimits& limits) {
+  return (model.config().context_tokens + limits.block_tokens - 1) / limits.block_tokens;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
@@ -26,13 +31,11 @@ StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
   Ops& ops = model.ops();
   const ModelConfig& config = model.config();
   const int32_t max_sequences = MaxSequences(limits);
-  const int64_t context_blocks =
-      (config.context_tokens + limits.block_tokens - 1) / limits.block_tokens;
   std::unique_ptr<VerbRecorder> recorder = ops.MakeRecorder();
   const BatchLimits batch_limits{
       .max_step_tokens = limits.max_step_tokens,
       .max_sequences = max_sequences,
-      .max_blocks_per_sequence = static_cast<int32_t>(context_blocks),
+      .max_blocks_per_sequence = static_cast<int32_t>(MaxBlocksPerSequence(model, limits)),
       .block_tokens = limits.block_tokens,
       .selection_bytes = kSelectionBytes,
       .rounds_tables = recorder != nullptr};
@@ -115,6 +118,16 @@ Status StepRunner::Run(const StepWork& work) {
     sampler_.Select(selection_);
   }
   return ops.Finish();
+}
+
+int64_t StepRunner::MaxRecordedSteps() const {
+  if (recorder_ == nullptr) {
+    return 0;
+  }
+  // One for each number of sequences and each width of block tables: powers of two.
+  const auto blocks = static_cast<uint64_t>(MaxBlocksPerSequence(model_, limits_));
+  const int64_t widths = std::bit_width(blocks - 1) + 1;
+  return std::min(recorder_->MaxRecordings(), MaxSequences(limits_) * widths);
 }
 
 bool StepRunner::IsDecode() const {

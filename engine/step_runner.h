@@ -45,6 +45,8 @@ class StepRunner {
   // The tokens that were scored, slice after slice, and their values; valid until the next Run.
   std::span<const ScoredToken> scored() const { return scored_; }
   ScoredValue Scored(size_t index) const { return scorer_.Value(index); }
+  // How many steps may be recorded at a time, each in memory of the backend; 0: none is.
+  int64_t MaxRecordedSteps() const;
   // What the routers chose, for the sequences that want to know.
   RoutingRecorder& routing() { return routing_recorder_; }
 

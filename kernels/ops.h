@@ -237,6 +237,8 @@ class VerbRecorder {
   // only what the memory holds may differ. They do not allocate, upload, download, select tokens or
   // finish. So the backend may play again what they have queued before, in place of calling them.
   virtual void Run(uint64_t key, const std::function<void()>& verbs) = 0;
+  // Of how many keys it keeps recordings at a time, in memory of the backend.
+  virtual int64_t MaxRecordings() const = 0;
 };
 
 class Ops {
@@ -256,7 +258,8 @@ class Ops {
   // Between two places of this backend's memory that do not overlap.
   virtual void Copy(const void* from, void* to, int64_t bytes) = 0;
 
-  // Hands a weight over; called while loading, before the first verb.
+  // Hands a weight over; called while loading, before the first verb. The backend keeps it for its
+  // own life, also when the model that wanted it is gone: the next model wants an Ops of its own.
   virtual Weight AddWeight(const WeightSource& source) = 0;
   // Bytes of weights that the verbs have read since the start; for benchmarks. Expert weights count
   // once for each verb call that touches them.

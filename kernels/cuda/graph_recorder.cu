@@ -2,12 +2,13 @@
 #include <unordered_map>
 
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/graph_failure.h"
 
 namespace switchyard {
 namespace {
 
 // Each is a few hundred kernels, about a megabyte of device memory.
-constexpr size_t kMaxRecordings = 128;
+constexpr int64_t kMaxRecordings = 128;
 
 }  // namespace
 
@@ -21,6 +22,7 @@ class CudaOps::GraphRecorder final : public VerbRecorder {
   ~GraphRecorder() override { ForgetGraphs(); }
 
   void Run(uint64_t key, const std::function<void()>& verbs) override;
+  int64_t MaxRecordings() const override { return kMaxRecordings; }
 
  private:
   struct Recording {
@@ -90,11 +92,16 @@ void CudaOps::GraphRecorder::Capture(const std::function<void()>& verbs, Recordi
   const cudaError_t error =
       ops_.status_.ok() ? cudaGraphInstantiate(&recording.graph, graph, 0) : cudaErrorUnknown;
   cudaGraphDestroy(graph);
+  if (!ops_.status_.ok()) {
+    recording.graph = nullptr;
+    return;
+  }
   if (error != cudaSuccess) {
     // Graphs take memory, too, and without them everything works, if slower.
     cudaGetLastError();
     recording.graph = nullptr;
-    ops_.graphs_ = false;
+    ops_.graphs_ = false;  // from now on, so that this is said once
+    LogGraphsGivenUp(error, static_cast<int64_t>(recordings_.size()), ops_.AvailableBytes());
   }
 }
 
@@ -108,7 +115,7 @@ void CudaOps::GraphRecorder::ForgetGraphs() {
 }
 
 void CudaOps::GraphRecorder::MakeRoom() {
-  if (recordings_.size() < kMaxRecordings) {
+  if (static_cast<int64_t>(recordings_.size()) < kMaxRecordings) {
     return;
   }
   const auto oldest =

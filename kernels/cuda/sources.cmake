@@ -6,6 +6,7 @@ set(SWITCHYARD_CUDA_SOURCES
   device_memory.cc
   embed.cu
   expert_matmul.cu
+  graph_failure.cc
   graph_recorder.cu
   group_by_expert.cu
   matmul.cu

@@ -5,7 +5,9 @@
 
 #include "kernels/backend.h"
 #include "tests/cuda_host/activity.h"
+#include "tests/cuda_host/device_of.h"
 #include "tests/engine/driven_engine.h"
+#include "tests/support/captured_log.h"
 
 // How a step of the engine talks to the device: what it copies, launches and waits for.
 
@@ -14,6 +16,9 @@ namespace {
 
 using cuda_host::Activity;
 using cuda_host::TakeActivity;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 class Steps : public testing::TestWithParam<TinyFamily> {
  protected:
@@ -82,6 +87,62 @@ TEST_P(Steps, LeaveExpertCountersOnTheDeviceUntilTheyAreAskedFor) {
   EXPECT_EQ(downloads, 2);
   // Tokens, gates and margins of each.
   EXPECT_EQ(TakeActivity().downloads, static_cast<int64_t>(3 * routers));
+}
+
+// Whether decoding as often as makes a graph, and more, made one.
+bool MakesGraphs(DrivenEngine& engine) {
+  TakeActivity();
+  engine.RunAll();
+  const Activity activity = TakeActivity();
+  return activity.graphs_recorded + activity.graph_launches > 0;
+}
+
+TEST_P(Steps, OfARequestThatAsksForItsRoutingAreNoGraphs) {
+  DrivenEngine engine(Settings());
+  GenerationRequest request = GreedyRequest({5, 6, 7}, 8);
+  request.trace_routing = true;
+  engine.Add(std::move(request));
+  EXPECT_FALSE(MakesGraphs(engine));
+
+  engine.Add(GreedyRequest({8, 6, 7}, 8));
+  EXPECT_TRUE(MakesGraphs(engine));
+}
+
+TEST_P(Steps, ThatScoreAreNoGraphsWhereTheyHaveTheShapeOfDecoding) {
+  DrivenEngine::Settings settings = Settings();
+  settings.limits.max_step_tokens = 1;
+  settings.limits.max_running = 1;
+  DrivenEngine engine(settings);
+  GenerationRequest request = GreedyRequest({5, 6, 7, 8, 9, 10, 11}, 1);
+  request.scoring = ScoringParameters{.first_token = 1};
+
+  engine.Add(std::move(request));
+
+  EXPECT_FALSE(MakesGraphs(engine));
+}
+
+TEST_P(Steps, SayOnceWhyTheyAreNoGraphsWhenThereIsNoMemoryForThem) {
+  DrivenEngine engine(Settings());
+  const auto sink = engine.Add(SampledRequest(1));
+  engine.core().Step();
+  engine.core().Step();  // a decode, as it is; the next one would be captured
+  const CapturedLog log;
+
+  const int64_t used = cuda_host::DeviceMemory().total_bytes - cuda_host::DeviceMemory().free_bytes;
+  {
+    const DeviceOf full(used);
+    engine.RunAll();
+  }
+
+  EXPECT_THAT(
+      log.Lines(),
+      ElementsAre(AllOf(
+          HasSubstr("event=cuda_graphs_given_up reason=\"out of memory\""),
+          HasSubstr("free_bytes=0")
+      ))
+  );
+  EXPECT_EQ(TakeActivity().graph_launches, 0);
+  EXPECT_EQ(sink->tokens.size(), 20);
 }
 
 struct Outcome {

@@ -78,10 +78,6 @@ Activity TakeActivity() {
 
 }  // namespace switchyard::cuda_host
 
-namespace {
-constexpr int64_t kGraphBytes = 4096;  // that an executable one takes on the device
-}  // namespace
-
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
   const std::lock_guard lock(host::RuntimeMutex());
   if (stream == nullptr) {
@@ -116,7 +112,7 @@ cudaError_t cudaGraphInstantiate(
 ) {
   const std::lock_guard lock(host::RuntimeMutex());
   *executable = nullptr;
-  void* const memory = host::AllocateDevice(kGraphBytes);
+  void* const memory = host::AllocateDevice(host::kGraphBytes);
   if (memory == nullptr) {
     return cudaErrorMemoryAllocation;
   }

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -26,6 +27,9 @@ struct CUstream_st {
 };
 
 namespace switchyard::cuda_host {
+
+// What an executable graph takes on the device.
+inline constexpr int64_t kGraphBytes = 4096;
 
 // One lock for all of the runtime's state.
 std::recursive_mutex& RuntimeMutex();
