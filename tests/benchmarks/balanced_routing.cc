@@ -1,25 +1,43 @@
 #include "tests/benchmarks/balanced_routing.h"
 
+#include <algorithm>
+
+#include "base/check.h"
+
 namespace switchyard {
 
-BalancedRouting::BalancedRouting(Ops& ops, int64_t tokens, int64_t top_k, int64_t experts)
-    : ids_(static_cast<size_t>(tokens * top_k)),
-      gates_(ids_.size(), 0.5F),
-      order_(ids_.size()),
-      offsets_(static_cast<size_t>(experts) + 1) {
-  for (size_t a = 0; a < ids_.size(); ++a) {
-    ids_[a] = static_cast<int32_t>(a % static_cast<size_t>(experts));
+BalancedRouting::BalancedRouting(Ops& ops, const BalancedRoutingShape& shape)
+    : touched_experts_(shape.groups * std::min(shape.experts, shape.tokens * shape.top_k)) {
+  const int64_t assignments = shape.tokens * shape.groups * shape.top_k;
+  std::vector<int32_t> ids(static_cast<size_t>(assignments));
+  const std::vector<float> gates(ids.size(), 0.5F);
+  const int64_t row = shape.groups * shape.top_k;
+  for (int64_t a = 0; a < assignments; ++a) {
+    const int64_t number = a / row * shape.top_k + a % shape.top_k;  // within its group
+    ids[static_cast<size_t>(a)] = static_cast<int32_t>(number % shape.experts);
   }
   grouped_ = {
       .routing =
-          {.expert_ids = {ids_.data(), DType::kI32, {tokens, 1, top_k}},
-           .gates = {gates_.data(), DType::kF32, {tokens, 1, top_k}},
-           .experts = static_cast<int32_t>(experts)},
-      .order = {order_.data(), DType::kI32, {tokens * top_k}},
-      .offsets = {offsets_.data(), DType::kI32, {experts + 1}},
+          {.expert_ids = Take(ops, DType::kI32, {shape.tokens, shape.groups, shape.top_k}),
+           .gates = Take(ops, DType::kF32, {shape.tokens, shape.groups, shape.top_k}),
+           .experts = static_cast<int32_t>(shape.experts),
+           .margins = Take(ops, DType::kF32, {shape.tokens, shape.groups})},
+      .order = Take(ops, DType::kI32, {assignments}),
+      .offsets = Take(ops, DType::kI32, {shape.groups * shape.experts + 1}),
   };
-  std::vector<int32_t> phases(static_cast<size_t>(tokens));
-  ops.GroupByExpert({phases.data(), DType::kI32, {tokens}}, {}, grouped_);
+  phases_ = Take(ops, DType::kI32, {shape.tokens});
+  const Routing& routing = grouped_.routing;
+  ops.Upload(ids.data(), routing.expert_ids.data(), routing.expert_ids.bytes());
+  ops.Upload(gates.data(), routing.gates.data(), routing.gates.bytes());
+  ops.GroupByExpert(phases_, {}, grouped_);
+}
+
+TensorView BalancedRouting::Take(Ops& ops, DType dtype, std::initializer_list<int64_t> shape) {
+  StatusOr<std::unique_ptr<Buffer>> buffer =
+      ops.Allocate(TensorView(nullptr, dtype, shape).bytes());
+  CHECK(buffer.ok()) << MessageOf(buffer.status());
+  memory_.push_back(*std::move(buffer));
+  return TensorView(memory_.back()->data(), dtype, shape);
 }
 
 }  // namespace switchyard

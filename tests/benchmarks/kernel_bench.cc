@@ -196,7 +196,9 @@ void Bench::ExpertMatMul(const Shape& shape, int64_t tokens, int64_t experts) {
     return;
   }
   const std::vector<Weight> weights = AddWeights(WeightRole::kExpertStack, shape, experts);
-  const BalancedRouting routing(*ops_, tokens, kTopK, experts);
+  const BalancedRouting routing(
+      *ops_, {.tokens = tokens, .groups = 1, .top_k = kTopK, .experts = experts}
+  );
   std::vector<float> input(static_cast<size_t>(tokens * shape.in_features), 0.5F);
   std::vector<float> out(static_cast<size_t>(tokens * shape.out_features));
   ExpertMatMulArgs args;

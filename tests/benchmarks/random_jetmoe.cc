@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/model/safetensors.h"
@@ -29,58 +30,31 @@ std::vector<uint16_t> MakePool(int64_t elements, float deviation) {
   return pool;
 }
 
-class TensorList {
- public:
-  explicit TensorList(const std::vector<uint16_t>& pool) : pool_(pool) {}
-
-  void Add(const std::string& name, const std::vector<int64_t>& shape) {
-    int64_t bytes = 2;
-    for (const int64_t size : shape) {
-      bytes *= size;
-    }
-    // A different part of the pool for each tensor, so that no two routers are the same.
-    const size_t room = pool_.size() - static_cast<size_t>(bytes / 2);
-    const size_t begin = room == 0 ? 0 : tensors_.size() * 104729 % room;
-    tensors_.push_back({name, "BF16", shape, pool_.data() + begin, bytes});
-  }
-
-  const std::vector<TensorToWrite>& tensors() const { return tensors_; }
-
- private:
-  const std::vector<uint16_t>& pool_;
-  std::vector<TensorToWrite> tensors_;
-};
-
-void AddLayer(const RandomJetMoeShape& shape, int64_t layer, TensorList& list) {
+void AddLayer(const RandomJetMoeShape& shape, int64_t layer, std::vector<NamedShape>& list) {
   const std::string prefix = Concat("model.layers.", layer, ".");
   const int64_t width = shape.kv_heads * shape.head_dim;
-  list.Add(prefix + "input_layernorm.weight", {shape.model_dim});
-  list.Add(prefix + "post_attention_layernorm.weight", {shape.model_dim});
-  list.Add(prefix + "self_attention.experts.router.layer.weight", {shape.experts, shape.model_dim});
-  list.Add(
-      prefix + "self_attention.experts.input_linear.weight", {shape.experts, width, shape.model_dim}
-  );
-  list.Add(
-      prefix + "self_attention.experts.output_linear.weight",
-      {shape.experts, shape.model_dim, width}
-  );
-  list.Add(prefix + "self_attention.experts.bias", {shape.model_dim});
-  list.Add(prefix + "self_attention.kv_proj.weight", {2 * width, shape.model_dim});
-  list.Add(prefix + "mlp.router.layer.weight", {shape.experts, shape.model_dim});
-  list.Add(
-      prefix + "mlp.input_linear.weight",
-      {shape.experts, 2 * shape.feed_forward_dim, shape.model_dim}
-  );
-  list.Add(
-      prefix + "mlp.output_linear.weight", {shape.experts, shape.model_dim, shape.feed_forward_dim}
-  );
-  list.Add(prefix + "mlp.bias", {shape.model_dim});
+  const int64_t dim = shape.model_dim;
+  const int64_t hidden = shape.feed_forward_dim;
+  const auto add = [&list, &prefix](const char* name, std::vector<int64_t> sizes) {
+    list.push_back({prefix + name, std::move(sizes)});
+  };
+  add("input_layernorm.weight", {dim});
+  add("post_attention_layernorm.weight", {dim});
+  add("self_attention.experts.router.layer.weight", {shape.experts, dim});
+  add("self_attention.experts.input_linear.weight", {shape.experts, width, dim});
+  add("self_attention.experts.output_linear.weight", {shape.experts, dim, width});
+  add("self_attention.experts.bias", {dim});
+  add("self_attention.kv_proj.weight", {2 * width, dim});
+  add("mlp.router.layer.weight", {shape.experts, dim});
+  add("mlp.input_linear.weight", {shape.experts, 2 * hidden, dim});
+  add("mlp.output_linear.weight", {shape.experts, dim, hidden});
+  add("mlp.bias", {dim});
 }
 
 }  // namespace
 
-Status WriteRandomJetMoe(const std::filesystem::path& folder, const RandomJetMoeShape& shape) {
-  const nlohmann::json config = {
+nlohmann::json JetMoeConfig(const RandomJetMoeShape& shape) {
+  return {
       {"model_type", "jetmoe"},
       {"vocab_size", shape.vocabulary_size},
       {"hidden_size", shape.model_dim},
@@ -93,8 +67,21 @@ Status WriteRandomJetMoe(const std::filesystem::path& folder, const RandomJetMoe
       {"max_position_embeddings", shape.context_tokens},
       {"tie_word_embeddings", true},
   };
+}
+
+std::vector<NamedShape> JetMoeTensors(const RandomJetMoeShape& shape) {
+  std::vector<NamedShape> list;
+  list.push_back({"model.embed_tokens.weight", {shape.vocabulary_size, shape.model_dim}});
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    AddLayer(shape, layer, list);
+  }
+  list.push_back({"model.norm.weight", {shape.model_dim}});
+  return list;
+}
+
+Status WriteRandomJetMoe(const std::filesystem::path& folder, const RandomJetMoeShape& shape) {
   std::ofstream out(folder / "config.json");
-  out << config.dump(1) << "\n";
+  out << JetMoeConfig(shape).dump(1) << "\n";
   out.close();
   if (!out) {
     return Unavailable((folder / "config.json").string(), ": cannot be written");
@@ -106,13 +93,18 @@ Status WriteRandomJetMoe(const std::filesystem::path& folder, const RandomJetMoe
   );
   const auto deviation = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.model_dim)));
   const std::vector<uint16_t> pool = MakePool(largest + (1 << 20), deviation);
-  TensorList list(pool);
-  list.Add("model.embed_tokens.weight", {shape.vocabulary_size, shape.model_dim});
-  for (int64_t layer = 0; layer < shape.layers; ++layer) {
-    AddLayer(shape, layer, list);
+  std::vector<TensorToWrite> tensors;
+  for (const NamedShape& tensor : JetMoeTensors(shape)) {
+    int64_t elements = 1;
+    for (const int64_t size : tensor.shape) {
+      elements *= size;
+    }
+    // A different part of the pool for each tensor, so that no two routers are the same.
+    const size_t room = pool.size() - static_cast<size_t>(elements);
+    const size_t begin = room == 0 ? 0 : tensors.size() * 104729 % room;
+    tensors.push_back({tensor.name, "BF16", tensor.shape, pool.data() + begin, 2 * elements});
   }
-  list.Add("model.norm.weight", {shape.model_dim});
-  return WriteSafetensors(folder / "model.safetensors", list.tensors());
+  return WriteSafetensors(folder / "model.safetensors", tensors);
 }
 
 }  // namespace switchyard

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -20,6 +23,15 @@ struct RandomJetMoeShape {
   int64_t feed_forward_dim = 2816;
   int64_t context_tokens = 4096;
 };
+
+struct NamedShape {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+// The fields of its config.json, and its tensors.
+nlohmann::json JetMoeConfig(const RandomJetMoeShape& shape);
+std::vector<NamedShape> JetMoeTensors(const RandomJetMoeShape& shape);
 
 // Writes config.json and model.safetensors into an existing folder.
 Status WriteRandomJetMoe(const std::filesystem::path& folder, const RandomJetMoeShape& shape);
