@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, in one run: the op, golden, invariance and end-to-end suites on the card,
-# compute-sanitizer over the op suite, and decoding of the bundled models beside the CPU.
-#   tests/gpu/run.sh [RESULT_FOLDER]       default: build/gpu
+# compute-sanitizer over the op suite, the bundled model beside the CPU, then the benchmarks.
+#   tests/gpu/run.sh [RESULT_FOLDER]             default: build/gpu
 #   SWITCHYARD_BUILD=FOLDER tests/gpu/run.sh     a build of the preset `cuda` that was made elsewhere
-# Writes RESULT_FOLDER/result.json and prints the same as a table. A suite that fails does not stop the others.
+#   SWITCHYARD_PYTHON=PYTHON                     one that has PyTorch and transformers, to compare with; default: python3
+#   SWITCHYARD_GPU_QUICK=1                       tiny models: for the test of this script
+# Writes RESULT_FOLDER/result.json, a log of each part, and a table whose rows go into docs/gpu.md. A part that fails
+# does not stop the others. The time limits of all parts together are 475 s; building comes on top.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 results=${1:-build/gpu}
+python=${SWITCHYARD_PYTHON:-python3}
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 
-if ! card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1); then
+if ! card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1) || [ -z "$card" ]; then
   echo "$0: nvidia-smi finds no GPU" >&2
   exit 2
 fi
@@ -19,47 +23,61 @@ if [ -z "$build" ]; then
   build=build/cuda
   cmake --preset cuda --log-level=WARNING || exit 1
   cmake --build --preset cuda -j "$(nproc)" \
-    --target kernels_test golden_test engine_test end_to_end_test switchyard || exit 1
+    --target kernels_test golden_test engine_test end_to_end_test gpu_bench switchyard || exit 1
 fi
+# Nothing of a run before this one.
+rm -f "$results"/*.log "$results"/bench-*.json "$results"/transformers.json "$results"/parts.tsv
 
-rows=()
-failures=0
-# suite NAME SECONDS COMMAND...: one row; the output goes to a file of its own.
-suite() {
-  local name=$1 limit=$2 begin seconds verdict=passed
+# part NAME SECONDS COMMAND...: its output goes to a log of its own, its verdict to parts.tsv. A test program that finds
+# no test to run says that it passed; here that is a failure.
+part() {
+  local name=$1 limit=$2 begin=$EPOCHREALTIME verdict=passed status=0 seconds
   shift 2
-  begin=$(date +%s.%N)
-  if ! timeout "$limit" "$@" >"$results/$name.log" 2>&1; then
-    verdict=FAILED
-    failures=$((failures + 1))
+  timeout -k 5 "$limit" "$@" >"$results/$name.log" 2>&1 || status=$?
+  if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+    verdict="out of time"
+  elif [ "$status" -ne 0 ]; then
+    verdict=failed
+  elif grep -qF '[  PASSED  ] 0 tests.' "$results/$name.log"; then
+    verdict="no tests"
   fi
-  seconds=$(printf '%.1f' "$(echo "$(date +%s.%N) - $begin" | bc)")
-  printf '%-24s %-8s %8s s\n' "$name" "$verdict" "$seconds"
-  rows+=("{\"name\": \"$name\", \"verdict\": \"$verdict\", \"seconds\": $seconds}")
+  seconds=$(awk "BEGIN {printf \"%.1f\", $EPOCHREALTIME - $begin}")
+  printf '%-24s %-12s %8s s\n' "$name" "$verdict" "$seconds"
+  printf '%s\t%s\t%s\n' "$name" "$verdict" "$seconds" >>"$results/parts.tsv"
 }
 
 echo "$card"
-suite op_suite 60 "$build/tests/kernels/kernels_test" --gtest_filter='*/cuda:MakeOps*'
-suite golden 90 "$build/tests/golden/golden_test" --gtest_filter='*_cuda*'
-suite batch_invariance 60 "$build/tests/engine/engine_test" --gtest_filter='BatchInvariance*:*/BatchInvariance*_cuda_*'
-suite end_to_end 60 "$build/tests/end_to_end/end_to_end_test" --gtest_filter='*cuda*'
+# Not the draws by the ten thousand: the sanitizer is a hundred times slower.
+slow='*Draws*:*Sharpens*:*OrderRule*'
+part op_suite 40 "$build/tests/kernels/kernels_test" --gtest_filter='*/cuda:MakeOps*'
+part golden 45 "$build/tests/golden/golden_test" --gtest_filter='*_cuda*'
+part batch_invariance 30 "$build/tests/engine/engine_test" \
+  --gtest_filter='BatchInvariance*:*/BatchInvariance*_cuda_*'
+part end_to_end 40 "$build/tests/end_to_end/end_to_end_test" --gtest_filter='*cuda*'
 if command -v compute-sanitizer >/dev/null; then
-  # Not the draws by the ten thousand: the sanitizer is a hundred times slower.
-  filter='*/cuda:-*Draws*:*Sharpens*:*OrderRule*'
-  suite memcheck 120 compute-sanitizer --error-exitcode 1 "$build/tests/kernels/kernels_test" --gtest_filter="$filter"
-  suite racecheck 120 compute-sanitizer --tool racecheck --error-exitcode 1 \
-    "$build/tests/kernels/kernels_test" --gtest_filter='*/cuda:-*Draws*:*Sharpens*:*OrderRule*:*AgainstReference*'
+  part memcheck 70 compute-sanitizer --error-exitcode 1 \
+    "$build/tests/kernels/kernels_test" --gtest_filter="*/cuda:-$slow"
+  part racecheck 70 compute-sanitizer --tool racecheck --error-exitcode 1 \
+    "$build/tests/kernels/kernels_test" --gtest_filter="*/cuda:-$slow:*AgainstReference*"
 else
   echo "compute-sanitizer is not installed: memory and race checks were not run"
 fi
-for model in bible-moa bible-switchhead; do
-  for device in cuda cpu; do
-    suite "score_${model}_${device}" 60 \
-      "$build/switchyard" score --device "$device" --model "models/$model" models/held_out.txt
-  done
+for device in cuda cpu; do
+  part "score_$device" 10 "$build/switchyard" score --device "$device" --model models/bible-moa models/held_out.txt
 done
 
-joined=$(IFS=,; echo "${rows[*]}")
-printf '{"card": "%s", "date": "%s", "failures": %d, "suites": [%s]}\n' \
-  "$card" "$(date -u +%F)" "$failures" "$joined" >"$results/result.json"
-exit "$((failures > 0))"
+shapes=(jetmoe-8b moeut-1b)
+bench_flags=()
+if [ -n "${SWITCHYARD_GPU_QUICK:-}" ]; then
+  shapes=(tiny-jetmoe tiny-moeut)
+  bench_flags=(--quick --batch 1 3 --kernel-batch 1 --context 6 --kernel-context 20 --steps 4 --prefill-tokens 24
+    --repeats 1)
+fi
+part "bench_${shapes[0]}" 70 "$build/tests/gpu/gpu_bench" \
+  --shape "${shapes[0]}" --json "$results/bench-${shapes[0]}.json" ${bench_flags[@]+"${bench_flags[@]}"}
+part "bench_${shapes[1]}" 35 "$build/tests/gpu/gpu_bench" \
+  --shape "${shapes[1]}" --json "$results/bench-${shapes[1]}.json" ${bench_flags[@]+"${bench_flags[@]}"}
+part transformers 55 "$python" tests/gpu/transformers_bench.py \
+  --shape "${shapes[0]}" --json "$results/transformers.json"
+
+"$python" tests/gpu/write_result.py --results "$results" --card "$card" --date "$(date -u +%F)"
