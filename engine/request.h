@@ -72,7 +72,8 @@ struct GenerationRequest {
   // If any: nothing is generated. Each is scored behind the prompt, as a completion of its own.
   std::vector<std::vector<int32_t>> continuations = {};
   std::optional<ScoringParameters> scoring = {};
-  bool trace_routing = false;  // whether the sink hears of it; not with beam_search
+  bool trace_routing = false;      // whether the sink hears of it; not with beam_search
+  bool counts_as_warm_up = false;  // what its routing counts as: nobody wants its tokens
   SamplingParameters sampling;
   StoppingParameters stopping;
   int32_t priority = 0;  // higher goes first

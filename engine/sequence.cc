@@ -33,7 +33,8 @@ Sequence::Sequence(
       tokens(std::move(request.prompt)),
       only_scores(request.stopping.max_tokens == 0),
       next_scored(request.scoring.value_or(ScoringParameters()).first_token),
-      has_penalties(HasPenalties(request.sampling)) {
+      has_penalties(HasPenalties(request.sampling)),
+      is_warm_up(request.counts_as_warm_up) {
   CHECK(1 <= prompt_tokens && prompt_tokens < max_total_tokens + (only_scores ? 1 : 0))
       << "prompt_tokens=" << prompt_tokens << " max_total_tokens=" << max_total_tokens;
   request.prompt.clear();
@@ -58,6 +59,7 @@ Sequence::Sequence(const Sequence& parent, RequestId sequence_id)
       max_total_tokens(parent.max_total_tokens),
       beams(parent.beams),
       has_penalties(parent.has_penalties),
+      is_warm_up(parent.is_warm_up),
       submitted_at(parent.submitted_at),
       admitted_at(parent.admitted_at),
       first_token_at(parent.first_token_at),

@@ -74,9 +74,9 @@ struct Sequence {
   int32_t next_scored = 0;           // the first token whose log-probability has not been told
   int32_t next_traced = 0;           // the first position whose routing has not been told
   bool has_penalties;
-  TokenHistory history;     // empty unless has_penalties
-  NgramIndex ngrams;        // empty unless no_repeat_ngram_tokens is set
-  bool is_warm_up = false;  // its routing counts as warm-up
+  TokenHistory history;  // empty unless has_penalties
+  NgramIndex ngrams;     // empty unless no_repeat_ngram_tokens is set
+  bool is_warm_up;       // its routing counts as warm-up
 
   Clock::time_point submitted_at;
   std::optional<Clock::time_point> admitted_at;

@@ -23,13 +23,14 @@ namespace {
 
 struct ExpertsFlags {
   ConnectionFlags connection;
-  ProfileFlags profile;  // in place of a server when that is not given
+  ProfileFlags profile;  // of a server, or of a model folder when that is not given
   std::string baseline_path;
   std::string output = "table";
   std::vector<std::string> kinds;
   bool attention_only = false;
   bool json = false;
   bool watch = false;
+  bool reset = false;
   std::string window = "life";
   double interval_seconds = 1;
 };
@@ -240,11 +241,24 @@ Status SaveBaseline(const Client& client, const ExpertsFlags& flags) {
   return WriteExpertBaseline(flags.baseline_path, baseline);
 }
 
+Status Reset(const Client& client) {
+  RETURN_IF_ERROR(client.ResetExpertWindow());
+  std::cout << "--window reset begins now\n" << std::flush;
+  return OkStatus();
+}
+
 Status ShowExperts(const ExpertsFlags& flags) {
   if (flags.connection.server.empty()) {
     return ProfileExperts(flags.profile, flags.output, flags.baseline_path);
   }
-  if (flags.output == "html") {
+  const bool profiles = !flags.profile.text_path.empty();
+  if (profiles && !flags.baseline_path.empty()) {
+    return InvalidArgument(
+        "--save-baseline of a server is of its clients' tokens, not of --profile; leave one of "
+        "them out, or profile the --model"
+    );
+  }
+  if (!profiles && flags.output == "html") {
     return InvalidArgument(
         "--output html is of --profile; a server's counts are table or json, and "
         "its dashboard is the page of `serve --http`"
@@ -252,6 +266,12 @@ Status ShowExperts(const ExpertsFlags& flags) {
   }
   ASSIGN_OR_RETURN(const ClientOptions options, ReadConnectionFlags(flags.connection));
   const Client client(flags.connection.server, options);
+  if (flags.reset) {
+    return Reset(client);
+  }
+  if (profiles) {
+    return ProfileExpertsOf(client, flags.profile, flags.output);
+  }
   if (!flags.baseline_path.empty()) {
     RETURN_IF_ERROR(SaveBaseline(client, flags));
   }
@@ -280,9 +300,10 @@ Status ShowExperts(const ExpertsFlags& flags) {
 void AddSourceFlags(CLI::App& command, ExpertsFlags& flags) {
   const std::string title = "Of what (one of these)";
   CLI::Option_group* const source = command.add_option_group(title);
-  source->add_option("--server", flags.connection.server, "A running server, HOST:PORT")
-      ->type_name("ADDRESS")
-      ->group(title);
+  CLI::Option* const server =
+      source->add_option("--server", flags.connection.server, "A running server, HOST:PORT")
+          ->type_name("ADDRESS")
+          ->group(title);
   CLI::Option* const model =
       source->add_option("--model", flags.profile.model.folder, "A model folder, with --profile")
           ->type_name("DIR")
@@ -293,23 +314,28 @@ void AddSourceFlags(CLI::App& command, ExpertsFlags& flags) {
           .add_option(
               "--profile",
               flags.profile.text_path,
-              "Text file, UTF-8: tell the tokens that each expert gets more often than chance"
+              "Text file, UTF-8: tell the tokens that each expert gets more often than chance. A "
+              "--server answers it at its --admin-listen address"
           )
-          ->type_name("FILE")
-          ->needs(model);
+          ->type_name("FILE");
   model->needs(profile);
+  command
+      .add_flag(
+          "--reset",
+          flags.reset,
+          "Have --window reset begin now, for everybody; at a server's --admin-listen address"
+      )
+      ->needs(server)
+      ->excludes(profile);
   command
       .add_option(
           "--min-count",
-          flags.profile.specialisation.min_occurrences,
+          flags.profile.min_occurrences,
           "Of --profile: leave out tokens that occur less often in the text"
       )
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  command
-      .add_option(
-          "--top", flags.profile.specialisation.most_tokens, "Of --profile: tokens of each expert"
-      )
+  command.add_option("--top", flags.profile.most_tokens, "Of --profile: tokens of each expert")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddComputeFlags(command, flags.profile.model);

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "engine/expert_statistics.h"
+#include "program/route_text.h"
 #include "program/specialisation_report.h"
 #include "server/expert_baseline.h"
+#include "server/expert_profile.h"
 #include "server/expert_report.h"
 #include "text/tokenizer.h"
 
@@ -53,6 +55,19 @@ std::string NameOfFolder(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+void Print(
+    const v1::ProfileExpertsResponse& profile, const std::string& path, const std::string& output
+) {
+  const SpecialisationReport report{
+      .text_name = std::filesystem::path(path).filename().string(), .profile = profile};
+  if (output == "json") {
+    using Json = nlohmann::ordered_json;
+    std::cout << ToJson(report).dump(1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  } else {
+    std::cout << (output == "html" ? ToHtml(report) : ToTable(report)) << std::flush;
+  }
+}
+
 }  // namespace
 
 Status ProfileExperts(
@@ -81,20 +96,28 @@ Status ProfileExperts(
   if (!baseline_path.empty()) {
     RETURN_IF_ERROR(SaveBaseline(model, name, baseline_path));
   }
-  const SpecialisationReport report{
-      .model = name,
-      .text_name = std::filesystem::path(flags.text_path).filename().string(),
-      .device = opened.ops->Name(),
-      .dtype = NameOf(model.summary().dtype),
-      .options = flags.specialisation,
-      .text = *routing,
-      .tokenizer = *tokenizer};
-  if (output == "json") {
-    using Json = nlohmann::ordered_json;
-    std::cout << ToJson(report).dump(1, ' ', false, Json::error_handler_t::replace) << std::endl;
-  } else {
-    std::cout << (output == "html" ? ToHtml(report) : ToTable(report)) << std::flush;
-  }
+  const v1::ProfileExpertsResponse profile = DescribeProfile(
+      *routing,
+      {.min_occurrences = flags.min_occurrences, .most_tokens = flags.most_tokens},
+      *tokenizer,
+      {.model = name,
+       .device = opened.ops->Name(),
+       .dtype = NameOf(model.summary().dtype),
+       .sequence_tokens = model.config().context_tokens - (lead.has_value() ? 1 : 0)}
+  );
+  Print(profile, flags.text_path, output);
+  return OkStatus();
+}
+
+Status ProfileExpertsOf(
+    const Client& client, const ProfileFlags& flags, const std::string& output
+) {
+  v1::ProfileExpertsRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_text(), ReadText(flags.text_path));
+  request.set_min_occurrences(flags.min_occurrences);
+  request.set_most_tokens(flags.most_tokens);
+  ASSIGN_OR_RETURN(const v1::ProfileExpertsResponse profile, client.ProfileExperts(request));
+  Print(profile, flags.text_path, output);
   return OkStatus();
 }
 

@@ -66,32 +66,28 @@ std::string Escaped(const std::string& text) {
 }
 
 void WriteToken(
-    const SpecialisationReport& report,
-    const RouterCounts& router,
-    const TokenAffinity& token,
-    std::ostringstream& page
+    const v1::RouterSpecialities& router, const v1::TokenAffinity& token, std::ostringstream& page
 ) {
   // As many as a token can have that always comes to one of equal experts.
   const double most_bits =
-      std::log2(static_cast<double>(router.experts) / static_cast<double>(router.top_k));
-  const double strength = std::clamp(0.5 * token.information_bits / most_bits, 0.05, 0.6);
+      std::log2(static_cast<double>(router.experts()) / static_cast<double>(router.top_k()));
+  const double strength = std::clamp(0.5 * token.information_bits() / most_bits, 0.05, 0.6);
   page << "<span class=\"chip\" style=\"background: rgba(var(--chip), " << strength
-       << ")\" title=\"" << token.information_bits << " bits; " << token.routed << " of "
-       << token.occurrences << " times\">" << Escaped(PieceOf(report, token.token_id)) << "</span>";
+       << ")\" title=\"" << token.information_bits() << " bits; " << token.routed() << " of "
+       << token.occurrences() << " times\">" << Escaped(token.piece()) << "</span>";
 }
 
 void WriteExpert(
-    const SpecialisationReport& report,
-    const RouterCounts& router,
-    const ExpertSpeciality& expert,
+    const v1::RouterSpecialities& router,
+    const v1::ExpertSpeciality& expert,
     std::ostringstream& page
 ) {
-  const double percent = 100 * expert.share;
-  page << "<div class=\"expert\"><span class=\"soft\">" << expert.expert
+  const double percent = 100 * expert.share();
+  page << "<div class=\"expert\"><span class=\"soft\">" << expert.expert()
        << "</span><span class=\"share\">" << percent
        << " %<i style=\"width: " << std::min(percent, 100.0) << "%\"></i></span><span>";
-  for (const TokenAffinity& token : expert.tokens) {
-    WriteToken(report, router, token, page);
+  for (const v1::TokenAffinity& token : expert.tokens()) {
+    WriteToken(router, token, page);
   }
   page << "</span></div>\n";
 }
@@ -99,30 +95,31 @@ void WriteExpert(
 }  // namespace
 
 std::string ToHtml(const SpecialisationReport& report) {
+  const v1::ProfileExpertsResponse& profile = report.profile;
   std::ostringstream page;
   page
       << std::fixed << std::setprecision(2) << kHead << "<h1>What the experts of "
-      << Escaped(report.model) << " do</h1>\n<p>" << report.text.tokens << " tokens, "
-      << report.text.token_ids.size() << " of them distinct, of " << Escaped(report.text_name)
-      << "; routed on " << Escaped(report.device) << " with " << Escaped(report.dtype)
+      << Escaped(profile.model()) << " do</h1>\n<p>" << profile.tokens() << " tokens, "
+      << profile.distinct_tokens() << " of them distinct, of " << Escaped(report.text_name)
+      << "; routed on " << Escaped(profile.device()) << " with " << Escaped(profile.dtype())
       << " weights.</p>\n<p>For each expert: its share of the router's choices, and the tokens "
          "that come to it more often than chance, those with the highest pointwise mutual "
          "information first: log2 of p(expert | token) / p(expert), where p(expert | token) is "
          "estimated as if the token had come once more in the way that all tokens do. Tokens that "
          "occur fewer than "
-      << report.options.min_occurrences
+      << profile.min_occurrences()
       << " times are left out. The stronger the color, the more; hold the pointer over a token for "
          "the numbers.</p>"
          "\n";
-  for (const RouterCounts& router : report.text.routers) {
-    int64_t head = -1;
-    for (const ExpertSpeciality& expert : SpecialitiesOf(report.text, router, report.options)) {
-      if (expert.head != head) {
-        head = expert.head;
-        page << "<h2>" << TitleOf(router, head) << " <span class=\"soft\">" << router.top_k
-             << " of " << router.experts << "</span></h2>\n";
+  for (const v1::RouterSpecialities& router : profile.routers()) {
+    int32_t head = -1;
+    for (const v1::ExpertSpeciality& expert : router.specialities()) {
+      if (expert.head() != head) {
+        head = expert.head();
+        page << "<h2>" << TitleOf(router, head) << " <span class=\"soft\">" << router.top_k()
+             << " of " << router.experts() << "</span></h2>\n";
       }
-      WriteExpert(report, router, expert, page);
+      WriteExpert(router, expert, page);
     }
   }
   page << "</body>\n</html>\n";

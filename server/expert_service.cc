@@ -4,6 +4,7 @@
 
 #include "server/expert_stream.h"
 #include "server/grpc_status.h"
+#include "server/profile_call.h"
 #include "server/unary_call.h"
 
 namespace switchyard {
@@ -57,6 +58,16 @@ grpc::ServerUnaryReactor* ExpertService::ResetExpertWindow(
     );
   });
   return reactor;
+}
+
+grpc::ServerUnaryReactor* ExpertService::ProfileExperts(
+    grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response
+) {
+  const auto call = std::make_shared<ProfileCall>(state_, open_profiles_, *context, *response);
+  call->Begin(*request, door_);
+  return call.get();
 }
 
 Status ExpertService::Answer(

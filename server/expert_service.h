@@ -17,7 +17,8 @@ namespace switchyard {
 class ExpertService final : public v1::ExpertService::WithRawCallbackMethod_GetExpertStats<
                                 v1::ExpertService::WithRawCallbackMethod_StreamExpertStats<
                                     v1::ExpertService::WithRawCallbackMethod_ResetExpertWindow<
-                                        v1::ExpertService::Service>>> {
+                                        v1::ExpertService::WithRawCallbackMethod_ProfileExperts<
+                                            v1::ExpertService::Service>>>> {
  public:
   // `state` must outlive this and every RPC.
   explicit ExpertService(ServingState& state, Door door = Door::kPublic)
@@ -38,6 +39,11 @@ class ExpertService final : public v1::ExpertService::WithRawCallbackMethod_GetE
       const grpc::ByteBuffer* request,
       grpc::ByteBuffer* response
   ) override;
+  grpc::ServerUnaryReactor* ProfileExperts(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request,
+      grpc::ByteBuffer* response
+  ) override;
 
  private:
   Status Answer(const v1::GetExpertStatsRequest& request, v1::GetExpertStatsResponse& response)
@@ -45,8 +51,9 @@ class ExpertService final : public v1::ExpertService::WithRawCallbackMethod_GetE
   Status Reset(const v1::ResetExpertWindowRequest& request) const;
 
   ServingState& state_;
-  const Door door_;  // what resets needs the admin address
+  const Door door_;  // what is for administrators needs the admin address
   std::atomic<int32_t> open_streams_ = 0;
+  std::atomic<int32_t> open_profiles_ = 0;
 };
 
 }  // namespace switchyard

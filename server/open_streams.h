@@ -11,7 +11,7 @@
 
 namespace switchyard {
 
-// An RPC that generates, from its first moment until gRPC is done with it.
+// An RPC that generates, or profiles a text, from its first moment until gRPC is done with it.
 class OpenStream {
  public:
   OpenStream() = default;

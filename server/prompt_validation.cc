@@ -9,7 +9,6 @@ namespace switchyard {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 128;
-constexpr int32_t kMaxPriority = 100;
 constexpr size_t kMaxCacheSaltBytes = 64;
 
 }  // namespace

@@ -12,6 +12,9 @@
 
 namespace switchyard {
 
+// Priorities are in [-kMaxPriority, kMaxPriority].
+inline constexpr int32_t kMaxPriority = 100;
+
 // The fields that GenerateRequest and ScoreRequest have in common.
 struct PromptFields {
   const std::string* text = nullptr;  // null when absent, as the next one

@@ -26,7 +26,8 @@ namespace switchyard {
 struct ServerOptions {
   std::string listen_address =
       "0.0.0.0:50051";  // HOST:PORT, [IPV6]:PORT or unix:PATH; port 0: any that is free
-  // Likewise, for what changes the server: ExpertService with ResetExpertWindow. Empty: nowhere.
+  // Likewise, for administrators: ExpertService with ResetExpertWindow and ProfileExperts. Empty:
+  // nowhere.
   std::string admin_address;
   ConnectionLimits connections;    // of either address
   TlsFiles tls;                    // of all addresses; followed while they change

@@ -21,7 +21,7 @@ struct ExpertMetricsOptions {
 
 // How much the server takes on, and how long it waits for those on either side of it.
 struct ServingOptions {
-  int32_t max_streams = 1024;             // Generate, GenerateOnce and Score calls
+  int32_t max_streams = 1024;             // calls that use the engine
   int32_t max_streams_per_peer = 0;       // of one API key, else of one host; 0: any number
   int64_t max_queued_tokens = 256 << 10;  // prompt tokens; an empty queue takes any prompt
   std::chrono::milliseconds stall_timeout{30'000};  // for a client that does not read

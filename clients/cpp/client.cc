@@ -204,6 +204,15 @@ Status Client::ResetExpertWindow() const {
   return FromGrpc(experts_->ResetExpertWindow(&context, {}, &response));
 }
 
+StatusOr<v1::ProfileExpertsResponse> Client::ProfileExperts(const v1::ProfileExpertsRequest& request
+) const {
+  grpc::ClientContext context;
+  Prepare(context);
+  v1::ProfileExpertsResponse response;
+  RETURN_IF_ERROR(FromGrpc(experts_->ProfileExperts(&context, request, &response)));
+  return response;
+}
+
 Status Client::StreamExpertStats(
     const v1::StreamExpertStatsRequest& request, const ExpertStatsCallback& on_stats
 ) const {

@@ -88,8 +88,11 @@ class Client {
   ) const;
   StatusOr<v1::GetExpertStatsResponse> GetExpertStats(const v1::GetExpertStatsRequest& request
   ) const;
-  // WINDOW_SINCE_RESET begins now.
+  // WINDOW_SINCE_RESET begins now. At a server's admin address, as the next one.
   Status ResetExpertWindow() const;
+  // Which tokens of a text each expert gets more often than chance.
+  StatusOr<v1::ProfileExpertsResponse> ProfileExperts(const v1::ProfileExpertsRequest& request
+  ) const;
 
   // Asks grpc.health.v1 once. "" stands for the whole server. NOT_FOUND for a service it does not
   // know.

@@ -172,8 +172,7 @@ Status CheckAdminDoor(const char* method, Door door) {
       StatusCode::kPermissionDenied,
       Concat(
           method,
-          " changes what all clients see, so it is not answered here: call it at the address that "
-          "the "
+          " is for administrators, so it is not answered here: call it at the address that the "
           "server was started with as --admin-listen"
       )
   );

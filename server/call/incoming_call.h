@@ -14,7 +14,7 @@
 
 namespace switchyard {
 
-// Where a call came in: what changes the server for everybody needs the admin address.
+// Where a call came in: what concerns the server as a whole needs the admin address.
 enum class Door : uint8_t { kPublic, kAdmin };
 
 // One RPC from its first byte to its end: whose it is and what they may take, in which trace it

@@ -65,6 +65,7 @@ std::vector<std::string> ModelNames() {
 ModelServer::ModelServer(const std::string& name, const ModelServerOptions& model_options) {
   ServerOptions options;
   options.listen_address = "127.0.0.1:0";
+  options.admin_address = "127.0.0.1:0";
   options.http.listen_address = "127.0.0.1:0";
   options.serving.expert_metrics.level = ExpertMetricsLevel::kFull;
   StatusOr<std::unique_ptr<Server>> server = Server::Listen(options);
@@ -80,6 +81,9 @@ ModelServer::ModelServer(const std::string& name, const ModelServerOptions& mode
   );
   inference_ = v1::InferenceService::NewStub(channel_);
   experts_ = v1::ExpertService::NewStub(channel_);
+  admin_experts_ = v1::ExpertService::NewStub(grpc::CreateChannel(
+      Concat("127.0.0.1:", *server_->admin_port()), grpc::InsecureChannelCredentials()
+  ));
   grpc::ClientContext context;
   const grpc::Status status = inference_->GetModelInfo(&context, {}, &info_);
   CHECK(status.ok()) << status.error_message();

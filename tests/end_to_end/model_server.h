@@ -33,6 +33,7 @@ class ModelServer {
 
   v1::InferenceService::Stub& inference() { return *inference_; }
   v1::ExpertService::Stub& experts() { return *experts_; }
+  v1::ExpertService::Stub& admin_experts() { return *admin_experts_; }
   const v1::GetModelInfoResponse& info() const { return info_; }
   int http_port() const { return *server_->http_port(); }
   // The engine, to look at its load.
@@ -44,6 +45,7 @@ class ModelServer {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::InferenceService::Stub> inference_;
   std::unique_ptr<v1::ExpertService::Stub> experts_;
+  std::unique_ptr<v1::ExpertService::Stub> admin_experts_;
   v1::GetModelInfoResponse info_;
 };
 

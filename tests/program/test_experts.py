@@ -69,12 +69,56 @@ class Experts(unittest.TestCase):
         self.assertEqual(reader.links, [])
         self.assertGreater(reader.chips, 0)
 
+    def test_a_servers_profile_is_that_of_its_model(self):
+        # 1740 tokens: 18 sequences of the context of 96, and a shorter one.
+        long_text = self.folder / "long"
+        long_text.write_text(TEXT * 5, encoding="utf-8")
+        for model in (tiny_model.write_moa(self.folder / "moa"), tiny_model.write_switchhead(self.folder / "sh")):
+            with ServerProcess(model, "--admin-listen", "127.0.0.1:0") as server:
+                run("health", "--server", server.address, "--wait", "60")
+                admin = f"127.0.0.1:{server.admin_port()}"
+                for output in ("json", "table", "html"):
+                    flags = ("--profile", long_text, "--output", output, "--min-count", 2, "--top", 5)
+                    self.assertEqual(
+                        self.succeed("--server", admin, *flags),
+                        self.succeed("--model", model, "--threads", 1, *flags),
+                    )
+                elsewhere = run("experts", "--server", server.address, "--profile", long_text)
+                live = json.loads(self.succeed("--server", server.address, "--output", "json"))
+
+            self.assertNotEqual(elsewhere.returncode, 0)
+            self.assertIn("--admin-listen", elsewhere.stderr)
+            self.assertEqual(live["tokens_routed"]["prefill"], 0)
+            self.assertGreater(live["tokens_routed"]["warm-up"], len(tiny_model.encode(TEXT * 5)))
+
+    def test_a_window_is_reset_at_the_admin_address(self):
+        model = tiny_model.write_moa(self.folder / "moa")
+        with ServerProcess(model, "--admin-listen", "127.0.0.1:0") as server:
+            run("health", "--server", server.address, "--wait", "60")
+            run("generate", "--server", server.address, "--prompt", "the end", "--max-tokens", "2")
+            admin = f"127.0.0.1:{server.admin_port()}"
+
+            printed = self.succeed("--server", admin, "--reset")
+            since = json.loads(self.succeed("--server", server.address, "--window", "reset", "--json"))
+            life = json.loads(self.succeed("--server", server.address, "--json"))
+            elsewhere = run("experts", "--server", server.address, "--reset")
+
+        self.assertEqual(printed, "--window reset begins now\n")
+        self.assertEqual(since["tokens_routed"]["prefill"], 0)
+        self.assertGreater(life["tokens_routed"]["prefill"], 0)
+        self.assertNotEqual(elsewhere.returncode, 0)
+        self.assertIn("--admin-listen", elsewhere.stderr)
+
     def test_what_does_not_go_together_is_refused(self):
         model = tiny_model.write_moa(self.folder / "moa")
         for arguments, message in (
             ([], "1"),
             (["--model", model], "--profile"),
-            (["--profile", self.text, "--server", "127.0.0.1:1"], "--model"),
+            (["--profile", self.text], "1"),
+            (["--model", model, "--profile", self.text, "--reset"], "--reset"),
+            (["--server", "127.0.0.1:1", "--profile", self.text, "--reset"], "--reset"),
+            (["--server", "127.0.0.1:1", "--profile", self.text, "--save-baseline", self.folder / "b"], "--save-baseline"),
+            (["--server", "127.0.0.1:1", "--profile", self.folder / "none"], "none: cannot be read"),
             (["--server", "127.0.0.1:1", "--output", "html"], "--output html is of --profile"),
             (["--model", model, "--profile", self.folder / "none"], "none: cannot be read"),
         ):

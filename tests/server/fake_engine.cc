@@ -182,6 +182,9 @@ std::optional<FinishEvent> FakeEngine::EndBeforeToken(const Running& running) co
 }
 
 void FakeEngine::Score(Running& running) {
+  if (!running.request.scoring.has_value()) {
+    running.to_score.clear();
+  }
   for (const int32_t id : running.to_score) {
     const std::vector<TokenLogprobValue> top(
         static_cast<size_t>(running.request.scoring->top_logprobs), {.id = id, .logprob = -0.5F}

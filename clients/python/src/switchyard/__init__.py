@@ -22,6 +22,7 @@ from switchyard.completion import (
     Usage,
 )
 from switchyard.errors import (
+    AccessDeniedError,
     CancelledError,
     DeadlineError,
     InvalidRequestError,
@@ -42,9 +43,11 @@ from switchyard.model import (
     RouterStatistics,
     Tokens,
 )
+from switchyard.profile import ExpertProfile, ExpertSpeciality, RouterSpecialities, TokenAffinity
 from switchyard.stream import GenerationStream
 
 __all__ = [
+    "AccessDeniedError",
     "CancelledError",
     "Choice",
     "Client",
@@ -52,6 +55,8 @@ __all__ = [
     "DeadlineError",
     "Delta",
     "ExpertCount",
+    "ExpertProfile",
+    "ExpertSpeciality",
     "ExpertStatistics",
     "GenerationStream",
     "InvalidRequestError",
@@ -63,6 +68,7 @@ __all__ = [
     "Router",
     "RouterFigures",
     "RouterKind",
+    "RouterSpecialities",
     "RouterStatistics",
     "RouterTrace",
     "RoutingTrace",
@@ -71,6 +77,7 @@ __all__ = [
     "ServerError",
     "SwitchyardError",
     "Timings",
+    "TokenAffinity",
     "TokenLogprobs",
     "Tokens",
     "UnavailableError",

@@ -21,6 +21,7 @@ from switchyard.completion import (
 )
 from switchyard.errors import DeadlineError, from_grpc
 from switchyard.model import ExpertStatistics, Load, ModelInfo, Tokens, to_expert_statistics, to_load, to_model_info
+from switchyard.profile import ExpertProfile, to_profile
 from switchyard.request import generation_request, score_request
 from switchyard.retry import MAX_RETRIES, service_config
 from switchyard.stream import GenerationStream
@@ -261,8 +262,21 @@ class Client:
         return self._read_expert_stats(call)
 
     def reset_expert_window(self, *, timeout: float | None = None) -> None:
-        """The window "reset" begins now, for every client of the server."""
+        """The window "reset" begins now, for every client of the server. At its admin address only, as profile_experts."""
         self._call(self._experts.ResetExpertWindow, experts_pb2.ResetExpertWindowRequest(model=self._model), timeout)
+
+    def profile_experts(
+        self, text: str, *, min_occurrences: int = 10, most_tokens: int = 8, timeout: float | None = None
+    ) -> ExpertProfile:
+        """Routes a text through the serving model: which tokens each expert gets more often than chance.
+
+        Tokens that occur less than min_occurrences times are left out; of each expert at most most_tokens are told.
+        OverloadedError while another text is being profiled, or when the queue is full. A timeout ends the work.
+        """
+        request = experts_pb2.ProfileExpertsRequest(
+            model=self._model, text=text, min_occurrences=min_occurrences, most_tokens=most_tokens
+        )
+        return to_profile(self._call(self._experts.ProfileExperts, request, timeout))
 
     def is_serving(self, *, timeout: float = 1.0) -> bool:
         """Whether the server is ready: reachable, its model loaded and warm."""

@@ -35,6 +35,10 @@ class ModelNotFoundError(SwitchyardError):
     """The server has no model of that name."""
 
 
+class AccessDeniedError(SwitchyardError):
+    """The server wants an API key, another one, or its admin address for this; the message says which."""
+
+
 class OverloadedError(SwitchyardError):
     """The server has no room for this.
 
@@ -64,6 +68,8 @@ _CLASSES = {
     grpc.StatusCode.OUT_OF_RANGE: InvalidRequestError,
     grpc.StatusCode.ALREADY_EXISTS: InvalidRequestError,
     grpc.StatusCode.NOT_FOUND: ModelNotFoundError,
+    grpc.StatusCode.UNAUTHENTICATED: AccessDeniedError,
+    grpc.StatusCode.PERMISSION_DENIED: AccessDeniedError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
     grpc.StatusCode.CANCELLED: CancelledError,

@@ -2,13 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/status.h"
-#include "engine/model/model.h"
+#include "engine/model/forward_observer.h"
 
 // What the experts of a model specialise in: the tokens that a router sends to an expert more often
 // than chance, after the analysis of the MoA paper (Zhang et al. 2022, "Mixture of Attention
@@ -33,17 +30,14 @@ struct TextRouting {
   std::vector<RouterCounts> routers;  // in executed order; those that have a choice
 };
 
-// Told how many tokens have been routed.
-using RoutingProgress = std::function<void(int64_t tokens)>;
+// Where each of `tokens` stands in text.token_ids, which it fills, as `tokens` and `occurrences`.
+// Requires: `text` is empty.
+std::vector<size_t> CountTokens(std::span<const int32_t> tokens, TextRouting& text);
 
-// Runs `tokens` through the model in sequences as long as its context, each of which begins with
-// `bos_id` if given; that token is not counted. INVALID_ARGUMENT for no tokens, or one outside the
-// vocabulary.
-StatusOr<TextRouting> RouteText(
-    const Model& model,
-    std::span<const int32_t> tokens,
-    std::optional<int32_t> bos_id,
-    const RoutingProgress& progress
+// Adds what a router chose for tokens that stand at `places` of text.token_ids: expert_ids is
+// [places, heads, top_k], a negative one no expert. Requires: router.assignments has its size.
+void CountAssignments(
+    std::span<const size_t> places, std::span<const int32_t> expert_ids, RouterCounts& router
 );
 
 // How often...
