@@ -205,7 +205,22 @@ def write_tokenizer_json():
         write("tokenizer_json", path.parent.name, json.dumps(tokenizer, separators=(",", ":"), ensure_ascii=False).encode())
 
 
+def write_expert_baselines():
+    """Of the two routers that the fuzzer's model has, of others, and of another version."""
+    router = {"layer": 0, "kind": "attn", "heads": 1, "experts": 2, "top_k": 1, "loads": [3, 4]}
+    heads = {"layer": 1, "kind": "attn_v", "heads": 2, "experts": 2, "top_k": 1, "loads": [7, 0, 2, 5]}
+    file = {"format": "switchyard-expert-baseline", "version": 1, "model": "m", "routers": [router, heads]}
+    for name, fields in (
+        ("fits", {}),
+        ("other_routers", {"routers": [router | {"experts": 3, "loads": [1, 0, 9007199254740992]}]}),
+        ("version", {"version": 2}),
+        ("no_loads", {"routers": [router | {"loads": [0, 0]}]}),
+    ):
+        write("expert_baseline", name, json.dumps(file | fields, separators=(",", ":")).encode())
+
+
 if __name__ == "__main__":
+    write_expert_baselines()
     write_models()
     write_configs()
     write_safetensors()

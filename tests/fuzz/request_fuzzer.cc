@@ -8,6 +8,7 @@
 
 #include "server/access/api_key_file.h"
 #include "server/call/trace_context.h"
+#include "server/expert_profile.h"
 #include "server/expert_query.h"
 #include "server/expert_report.h"
 #include "server/http/page_server.h"
@@ -31,6 +32,11 @@ LoadedModel MakeModel() {
   model.context_tokens = 64;
   model.defaults.max_tokens = 16;
   model.eos_token_ids = {FakeTokenizer::kEos};
+  v1::RouterInfo& router = *model.info.add_routers();
+  router.set_kind("attn");
+  router.set_heads(1);
+  router.set_experts(3);
+  router.set_top_k(1);
   model.tokenizer = std::make_unique<FakeTokenizer>(std::vector<std::string>{"ab", "\xff"});
   return model;
 }
@@ -71,6 +77,19 @@ void Judge(const v1::ScoreRequest& request) {
 
 void Judge(const v1::GetExpertStatsRequest& request) {
   static_cast<void>(SelectExpertStats(TwoRouters(), request));
+}
+
+void Judge(const v1::ProfileExpertsRequest& request) {
+  const StatusOr<ProfiledText> text = ReadProfileRequest(request, Model());
+  if (!text.ok()) {
+    return;
+  }
+  Expect(!text->tokens.empty(), "an empty text was taken");
+  Expect(text->places.size() == text->tokens.size(), "tokens have no place");
+  Expect(
+      text->counts.routers[0].assignments.size() == 3 * text->counts.token_ids.size(),
+      "there is no room for the counts"
+  );
 }
 
 template <typename Request>
@@ -127,7 +146,7 @@ void TryTraceparent(std::string_view text) {
 }
 
 void TryOne(uint8_t which, std::string_view text) {
-  switch (which % 10) {
+  switch (which % 12) {
     case 0:
       return TryBinary<v1::GenerateRequest>(text);
     case 1:
@@ -146,8 +165,13 @@ void TryOne(uint8_t which, std::string_view text) {
       return TryHttp(text);
     case 8:
       return TryTraceparent(text);
-    default:
+    case 9:
       static_cast<void>(ParseApiKeys(text, "keys.json"));
+      return;
+    case 10:
+      return TryBinary<v1::ProfileExpertsRequest>(text);
+    default:
+      return TryJson<v1::ProfileExpertsRequest>(text);
   }
 }
 
