@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "server/connections/listening_sockets.h"
 #include "server/expert_metrics.h"
-#include "server/stop_signals.h"
+#include "server/process_signals.h"
 
 namespace switchyard {
 namespace {
@@ -40,11 +40,11 @@ void LogReady(const v1::GetModelInfoResponse& info, int port) {
 
 // Loads, serves until the first signal, drains until the second or the timeout.
 int LoadAndServe(
-    const ServeOptions& options, const BlockedStopSignals& blocked_signals, Server& server
+    const ServeOptions& options, const BlockedSignals& blocked_signals, Server& server
 ) {
   std::promise<void> asked_to_stop;
   std::atomic<bool> is_loaded = false;
-  const StopSignalThread signals(blocked_signals, [&](int count) {
+  const auto on_stop = [&](int count) {
     LogInfo("event=stopping signals={} drain_seconds={}", count, options.drain_timeout.count());
     if (!is_loaded) {
       // Loading cannot be interrupted, and there is nothing to drain yet.
@@ -58,7 +58,12 @@ int LoadAndServe(
       // An engine that hangs in a step keeps the second from having an effect.
       std::_Exit(EXIT_FAILURE);
     }
-  });
+  };
+  const auto on_hangup = [&server] {
+    server.ReloadFiles();
+    LogInfo("event=files_looked_at signal=SIGHUP");
+  };
+  const SignalThread signals(blocked_signals, {.on_stop = on_stop, .on_hangup = on_hangup});
 
   LogInfo("event=loading model_folder={}", options.model_folder.string());
   StatusOr<std::unique_ptr<LoadedModel>> model = LoadModel(options.model_folder, options.load);
@@ -103,7 +108,7 @@ int RunServer(const ServeOptions& options) {
   // It would write a line of its own for each string of a client that is no UTF-8; the client gets
   // an error that says more.
   google::protobuf::SetLogHandler(nullptr);
-  const BlockedStopSignals blocked_signals;
+  const BlockedSignals blocked_signals;
   StatusOr<std::unique_ptr<Server>> server = Server::Listen(WithinFileLimit(options.server));
   if (!server.ok()) {
     LogFailure("listen_failed", server.status());

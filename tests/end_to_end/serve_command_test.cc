@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "server/access/api_key.h"
 #include "switchyard/v1/inference.grpc.pb.h"
 #include "tests/end_to_end/serve_process.h"
 #include "tests/server/generic_call.h"
@@ -82,6 +83,34 @@ TEST_F(ServeCommand, FinishesRunningStreamsAfterOneSignal) {
   EXPECT_TRUE(rest.status.ok()) << rest.status.error_message();
   EXPECT_EQ(rest.token_ids.size() + already_read, 1000U);
   EXPECT_THAT(rest.finished, SizeIs(1));
+  EXPECT_EQ(process.Wait(), 0);
+}
+
+TEST_F(ServeCommand, TakesUpNewKeysAtAHangupAndGoesOn) {
+  const auto file_of = [](const std::string& key) {
+    return Concat(R"({"keys": [{"name": "ann", "sha256": ")", HexOf(HashKey(key)), "\"}]}");
+  };
+  const std::string old_key = *MakeApiKey();
+  const std::string new_key = *MakeApiKey();
+  const auto keys = folder_.Write("keys.json", file_of(old_key));
+  ServeProcess process(folder_.path(), {Concat("--api-keys=", keys.string())});
+  const auto stub = Connect(process);
+  const auto code_with = [&stub](const std::string& key) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + key);
+    v1::GetLoadResponse load;
+    return stub->GetLoad(&context, {}, &load).error_code();
+  };
+  ASSERT_NE(process.WaitForLog("event=ready"), "");
+  ASSERT_EQ(code_with(old_key), grpc::StatusCode::OK);
+  folder_.Write("keys.json", file_of(new_key));
+
+  process.Signal(SIGHUP);
+
+  ASSERT_NE(process.WaitForLog("signal=SIGHUP"), "");
+  EXPECT_EQ(code_with(new_key), grpc::StatusCode::OK);
+  EXPECT_EQ(code_with(old_key), grpc::StatusCode::UNAUTHENTICATED);
+  process.Signal(SIGTERM);
   EXPECT_EQ(process.Wait(), 0);
 }
 
