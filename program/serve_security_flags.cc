@@ -63,7 +63,9 @@ void AddHttpFlags(CLI::App& command, ServeSecurityFlags& flags) {
       .add_option(
           "--http-open",
           flags.http_open,
-          "What of --http needs no API key: /healthz and /readyz, /metrics too, or everything"
+          "What of --http needs no API key: / without its numbers, /healthz and /readyz; /metrics "
+          "too; "
+          "or everything"
       )
       ->transform(CLI::CheckedTransformer(open))
       ->option_text("probes|metrics|all [probes]");

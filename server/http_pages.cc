@@ -124,7 +124,8 @@ void AddPages(ServingState& state, httplib::Server& server) {
     response.set_header(
         "Content-Security-Policy",
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-        "connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors "
+        "'none'"
     );
     response.set_content(kDashboardHtml.data(), kDashboardHtml.size(), "text/html; charset=utf-8");
   });

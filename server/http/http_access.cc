@@ -10,8 +10,9 @@
 namespace switchyard {
 namespace {
 
+// The dashboard itself says nothing of this server: it asks for a key and gets the rest with it.
 bool NeedsKey(const std::string& path, HttpOpen open) {
-  return open != HttpOpen::kAll && path != "/healthz" && path != "/readyz" &&
+  return open != HttpOpen::kAll && path != "/" && path != "/healthz" && path != "/readyz" &&
          (open != HttpOpen::kMetrics || path != "/metrics");
 }
 

@@ -1,18 +1,19 @@
 """The dashboard in headless Chromium, over a server that works; its screenshots stay in SWITCHYARD_SCREENSHOTS."""
 
+import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import unittest
 
+import browser
 import switchyard_process
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 SCREENSHOTS = pathlib.Path(os.environ.get("SWITCHYARD_SCREENSHOTS", tempfile.gettempdir()))
-BROWSER = shutil.which("chromium")
+BROWSER = browser.PROGRAM
 BROWSER_TIMEOUT_S = 120
 LIGHT, DARK = 1, 0  # Blink's preferredColorScheme
 
@@ -61,6 +62,44 @@ class TestDashboard(unittest.TestCase):
         for picture in (light, dark, phone):
             self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
         self.assertNotEqual(light, dark)
+
+    def test_asks_for_the_key_of_a_server_that_wants_one_and_keeps_it_for_the_tab(self):
+        made = switchyard_process.run("api-key", "--name", "ann")
+        key = made.stdout.strip()
+        with tempfile.TemporaryDirectory() as folder:
+            keys = pathlib.Path(folder, "keys.json")
+            keys.write_text('{"keys": [' + made.stderr.splitlines()[1] + "]}", encoding="utf-8")
+            flags = ("--http", "127.0.0.1:0", "--api-keys", keys)
+            with switchyard_process.ServerProcess(MODELS / "bible-moa", *flags) as server, browser.Browser() as page:
+                switchyard_process.run("health", "--server", server.address, "--wait", 60)
+                url = f"http://127.0.0.1:{server.http_port()}/"
+                asks = "document.getElementById('access') && !document.getElementById('access').hidden"
+                shows = "document.getElementById('state').textContent === 'ready' && document.querySelectorAll('.cell').length === 32"
+
+                page.open(url)
+                self.assertTrue(page.wait_until(asks))
+                self.assertEqual(page.evaluate("document.querySelectorAll('.cell').length"), 0)
+
+                self.type_key(page, "sy_" + 43 * "a")
+                told = "document.getElementById('access-told').textContent"
+                self.assertTrue(page.wait_until(f"({asks}) && {told} === 'The server does not know this key.'"))
+                self.assertIsNone(page.evaluate("sessionStorage.getItem('switchyard-api-key')"))
+
+                self.type_key(page, key)
+                self.assertTrue(page.wait_until(shows), page.evaluate("document.body.innerText"))
+                self.assertNotIn(key, page.evaluate("document.documentElement.outerHTML + location.href"))
+
+                page.evaluate("window.isOld = true; location.reload()")
+                self.assertTrue(page.wait_until(f"!window.isOld && document.body && {shows}"))
+
+                page.evaluate("document.getElementById('forget').click()")
+                self.assertTrue(page.evaluate(asks))
+                self.assertEqual(page.evaluate("sessionStorage.length + localStorage.length"), 0)
+
+    def type_key(self, page, key):
+        page.evaluate(
+            f"document.getElementById('key').value = {json.dumps(key)}; document.getElementById('access').requestSubmit()"
+        )
 
 
 if __name__ == "__main__":
