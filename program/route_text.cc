@@ -53,6 +53,15 @@ class RoutingCounter : public ForwardObserver {
   std::vector<int32_t> ids_;
 };
 
+Status BeginSequence(OfflineSequence& sequence, std::optional<int32_t> bos_id) {
+  sequence.Reset();
+  if (!bos_id.has_value()) {
+    return OkStatus();
+  }
+  const std::array<int32_t, 1> bos = {*bos_id};
+  return sequence.Feed(bos, LogitRows::kLast, nullptr).status();
+}
+
 }  // namespace
 
 StatusOr<TextRouting> RouteText(
@@ -78,11 +87,7 @@ StatusOr<TextRouting> RouteText(
   RoutingCounter counter(model.ops(), text);
   for (size_t begin = 0; begin < tokens.size();) {
     if (begin % window == 0) {
-      sequence->Reset();
-      if (bos_id.has_value()) {
-        const std::array<int32_t, 1> bos = {*bos_id};
-        RETURN_IF_ERROR(sequence->Feed(bos, LogitRows::kLast, nullptr).status());
-      }
+      RETURN_IF_ERROR(BeginSequence(*sequence, bos_id));
     }
     const size_t left_in_window = window - begin % window;
     const size_t count =

@@ -73,7 +73,7 @@ Status IncomingCall::Admit(Door door) {
         Concat("API key \"", record_.key_name, "\" is not one with \"admin\": true")
     );
   }
-  const Status status = account_->TakeRequest();
+  Status status = account_->TakeRequest();
   if (!status.ok()) {
     state_.counters().CountRefusal(RefusalReason::kKeyLimit);
   }
@@ -118,7 +118,7 @@ Status IncomingCall::TakeTokens(int64_t tokens) {
   if (account_ == nullptr) {
     return OkStatus();
   }
-  const Status status = account_->TakeTokens(tokens);
+  Status status = account_->TakeTokens(tokens);
   if (status.ok()) {
     taken_tokens_ += tokens;
   } else {
@@ -182,7 +182,7 @@ Status AdmitCall(
     ServingState& state, const char* method, grpc::CallbackServerContext& context, Door door
 ) {
   IncomingCall call(state, method, context);
-  const Status status = call.Admit(door);
+  Status status = call.Admit(door);
   if (!status.ok()) {
     state.counters().CountRefusal(status.code());
     call.Refuse(status);

@@ -235,6 +235,20 @@ TEST_F(ClientTest, SaysThatAModelHasNoTokenizer) {
   EXPECT_FALSE(client_->Detokenize({1}).ok());
 }
 
+TEST_F(ClientTest, SaysWhyAProfileIsRefused) {
+  Serve();
+  v1::ProfileExpertsRequest request;
+  request.set_text("x");
+
+  const Status elsewhere = client_->ProfileExperts(request).status();
+  const Status without_tokenizer =
+      Client(Concat("127.0.0.1:", *server_->admin_port())).ProfileExperts(request).status();
+
+  EXPECT_EQ(elsewhere.code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(without_tokenizer.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(without_tokenizer), HasSubstr("tokenizer"));
+}
+
 TEST_F(ClientTest, HealthIsNotServingUntilTheModelIsThere) {
   const auto before = client_->CheckHealth("");
   Serve();

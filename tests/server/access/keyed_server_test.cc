@@ -143,9 +143,19 @@ TEST_F(KeyedServer, LetsOnlyAdministratorsThroughTheAdminDoor) {
     v1::ResetExpertWindowResponse response;
     return admin->ResetExpertWindow(&context, {}, &response);
   };
+  const auto profile_as = [&admin](const std::string& key) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + key);
+    v1::ProfileExpertsRequest request;
+    request.set_text("text");
+    v1::ProfileExpertsResponse response;
+    return admin->ProfileExperts(&context, request, &response);
+  };
 
   EXPECT_EQ(reset_as(kAnn).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(profile_as(kAnn).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_TRUE(reset_as(kRoot).ok());
+  EXPECT_TRUE(profile_as(kRoot).ok());
 }
 
 TEST_F(KeyedServer, BoundsTheGenerationsOfOneClient) {
