@@ -71,6 +71,33 @@ void AddHttpFlags(CLI::App& command, ServeSecurityFlags& flags) {
       ->option_text("probes|metrics|all [probes]");
 }
 
+void AddStreamLimitFlags(CLI::App& command, ServeSecurityFlags& flags) {
+  command
+      .add_option(
+          "--max-streams-per-connection",
+          flags.connections.max_streams_per_connection,
+          "Calls that one connection may have open; more wait in the client"
+      )
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-streams-per-peer",
+          flags.max_streams_per_peer,
+          "Generations that one API key, or one host without keys, may have open; 0: any number"
+      )
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-streams-per-host",
+          flags.max_streams_per_host,
+          "Calls of any kind that one host may have open, over all its connections; 0: any number"
+      )
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
+}
+
 void AddConnectionLimitFlags(CLI::App& command, ServeSecurityFlags& flags) {
   ConnectionLimits& limits = flags.connections;
   command
@@ -88,22 +115,6 @@ void AddConnectionLimitFlags(CLI::App& command, ServeSecurityFlags& flags) {
           "Of one host; 0: any number"
       )
       ->check(CLI::Range(0, 1 << 24))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--max-streams-per-connection",
-          limits.max_streams_per_connection,
-          "Calls that one connection may have open; more wait in the client"
-      )
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--max-streams-per-peer",
-          flags.max_streams_per_peer,
-          "Generations that one API key, or one host without keys, may have open; 0: any number"
-      )
-      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   command
       .add_option("--max-metadata-bytes", limits.max_metadata_bytes, "Metadata (headers) of a call")
@@ -135,6 +146,7 @@ void AddSecurityFlags(CLI::App& command, ServeSecurityFlags& flags) {
   AddAccessFlags(command, flags);
   AddHttpFlags(command, flags);
   AddConnectionLimitFlags(command, flags);
+  AddStreamLimitFlags(command, flags);
 }
 
 void ApplySecurity(const ServeSecurityFlags& flags, ServeOptions& options) {
@@ -151,6 +163,7 @@ void ApplySecurity(const ServeSecurityFlags& flags, ServeOptions& options) {
   server.connections.idle_timeout = std::chrono::seconds(flags.idle_timeout_seconds);
   server.connections.handshake_timeout = std::chrono::seconds(flags.handshake_timeout_seconds);
   server.serving.max_streams_per_peer = flags.max_streams_per_peer;
+  server.serving.max_streams_per_host = flags.max_streams_per_host;
 }
 
 }  // namespace switchyard

@@ -21,6 +21,7 @@ struct ServeSecurityFlags {
   int32_t idle_timeout_seconds = 600;
   int32_t handshake_timeout_seconds = 10;
   int32_t max_streams_per_peer = 0;
+  int32_t max_streams_per_host = 0;
 };
 
 void AddSecurityFlags(CLI::App& command, ServeSecurityFlags& flags);

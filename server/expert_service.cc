@@ -15,12 +15,13 @@ grpc::ServerUnaryReactor* ExpertService::GetExpertStats(
     grpc::ByteBuffer* response
 ) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const Status status = AdmitCall(state_, "GetExpertStats", *context, door_); !status.ok()) {
-    reactor->Finish(ToGrpcStatus(status));
+  auto admitted = AdmitCall(state_, "GetExpertStats", *context, door_);
+  if (!admitted.ok()) {
+    reactor->Finish(ToGrpcStatus(admitted.status()));
     return reactor;
   }
   // gRPC keeps context, request and response until Finish.
-  state_.inquiries().Post([this, reactor, request, response] {
+  state_.inquiries().Post([this, call = *std::move(admitted), reactor, request, response] {
     const auto answer = [this](const auto& asked, auto& answered) {
       return Answer(asked, answered);
     };
@@ -45,11 +46,12 @@ grpc::ServerUnaryReactor* ExpertService::ResetExpertWindow(
     grpc::ByteBuffer* response
 ) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const Status status = AdmitCall(state_, "ResetExpertWindow", *context, door_); !status.ok()) {
-    reactor->Finish(ToGrpcStatus(status));
+  auto admitted = AdmitCall(state_, "ResetExpertWindow", *context, door_);
+  if (!admitted.ok()) {
+    reactor->Finish(ToGrpcStatus(admitted.status()));
     return reactor;
   }
-  state_.inquiries().Post([this, reactor, request, response] {
+  state_.inquiries().Post([this, call = *std::move(admitted), reactor, request, response] {
     const auto answer = [this](const auto& asked, auto& /*answered*/) { return Reset(asked); };
     reactor->Finish(
         ToGrpcStatus(AnswerBytes<v1::ResetExpertWindowRequest, v1::ResetExpertWindowResponse>(

@@ -17,12 +17,16 @@ constexpr int32_t kDefaultIntervalMs = 1000;
 
 }  // namespace
 
-void ExpertStream::Begin(const grpc::ByteBuffer& request, const Status& admitted) {
+void ExpertStream::Begin(
+    const grpc::ByteBuffer& request, StatusOr<std::shared_ptr<IncomingCall>> admitted
+) {
   self_ = shared_from_this();
-  if (const Status status = admitted.ok() ? Parse(request) : admitted; !status.ok()) {
+  const Status status = admitted.ok() ? Parse(request) : admitted.status();
+  if (!status.ok()) {
     Finish(ToGrpcStatus(status));
     return;
   }
+  admitted_ = *std::move(admitted);
   PostAnswer();
 }
 
@@ -106,6 +110,10 @@ void ExpertStream::OnCancel() {
 void ExpertStream::OnDone() {
   // May be the last owner: frees this on return.
   const std::shared_ptr<ExpertStream> self = std::move(self_);
+  // An alarm keeps its callback, which owns this, for as long as it is there itself.
+  std::unique_ptr<grpc::Alarm> last_alarm;
+  const MutexLock lock(mutex_);
+  last_alarm = std::move(alarm_);
 }
 
 }  // namespace switchyard

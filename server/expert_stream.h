@@ -11,6 +11,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "server/call/incoming_call.h"
 #include "server/serving_state.h"
 #include "switchyard/v1/experts.pb.h"
 
@@ -29,8 +30,8 @@ class ExpertStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   ~ExpertStream() override { --open_streams_; }
 
   // Requires: a shared_ptr owns this.
-  // Ends at once with `admitted` when that is not OK.
-  void Begin(const grpc::ByteBuffer& request, const Status& admitted);
+  // Ends at once with what `admitted` says when that is not OK; keeps the call until its end.
+  void Begin(const grpc::ByteBuffer& request, StatusOr<std::shared_ptr<IncomingCall>> admitted);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -45,6 +46,7 @@ class ExpertStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   ServingState& state_;
   std::atomic<int32_t>& open_streams_;
+  std::shared_ptr<IncomingCall> admitted_;
   v1::GetExpertStatsRequest asked_;
   std::chrono::milliseconds interval_{0};
   grpc::ByteBuffer outgoing_;  // of the write in flight

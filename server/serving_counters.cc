@@ -12,6 +12,8 @@ const char* NameOf(RefusalReason reason) {
       return "queued_tokens";
     case RefusalReason::kPeerStreams:
       return "peer_streams";
+    case RefusalReason::kHostStreams:
+      return "host_streams";
     case RefusalReason::kKeyLimit:
       return "key_limit";
     case RefusalReason::kUnauthenticated:

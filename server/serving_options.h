@@ -23,6 +23,7 @@ struct ExpertMetricsOptions {
 struct ServingOptions {
   int32_t max_streams = 1024;             // calls that use the engine
   int32_t max_streams_per_peer = 0;       // of one API key, else of one host; 0: any number
+  int32_t max_streams_per_host = 0;       // calls of any kind; 0: any number
   int64_t max_queued_tokens = 256 << 10;  // prompt tokens; an empty queue takes any prompt
   std::chrono::milliseconds stall_timeout{30'000};  // for a client that does not read
   int64_t outbox_bytes = 3 << 20;                   // that one stream holds for its client

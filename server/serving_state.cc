@@ -14,7 +14,14 @@ ServingState::ServingState(const ServingOptions& options)
       engine_well_at_(options.now()),
       experts_(options.now),
       streams_(options.max_streams),
-      peer_streams_(options.max_streams_per_peer) {
+      peer_streams_(
+          options.max_streams_per_peer,
+          {.peer = "client", .streams = "generations", .flag = "--max-streams-per-peer"}
+      ),
+      host_streams_(
+          options.max_streams_per_host,
+          {.peer = "host", .streams = "calls", .flag = "--max-streams-per-host"}
+      ) {
   if (options.log_requests) {
     call_observers_.push_back(&call_log_);
   }

@@ -63,6 +63,7 @@ class ServingState {
   RequestRegistry& requests() { return requests_; }
   OpenStreams& streams() { return streams_; }
   PeerStreams& peer_streams() { return peer_streams_; }
+  PeerStreams& host_streams() { return host_streams_; }
   PromptQueue& prompts() { return prompts_; }
   ServingCounters& counters() { return counters_; }
   RequestMetrics& request_metrics() { return request_metrics_; }
@@ -88,7 +89,8 @@ class ServingState {
   ExpertMonitor experts_;
   RequestRegistry requests_;
   OpenStreams streams_;
-  PeerStreams peer_streams_;
+  PeerStreams peer_streams_;  // generations of an API key, or of a host without keys
+  PeerStreams host_streams_;  // calls of a host
   // Last, so that their threads end before what they use goes.
   SerialThread pump_;
   SerialThread inquiries_;

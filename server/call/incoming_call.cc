@@ -58,9 +58,25 @@ IncomingCall::~IncomingCall() {
   if (!entered_as_.empty()) {
     state_.peer_streams().Leave(entered_as_);
   }
+  if (!entered_from_.empty()) {
+    state_.host_streams().Leave(entered_from_);
+  }
+}
+
+Status IncomingCall::EnterHost() {
+  std::string host = HostOfPeer(record_.peer);
+  if (const Status status = state_.host_streams().Enter(host); !status.ok()) {
+    return state_.Full(RefusalReason::kHostStreams, status);
+  }
+  entered_from_ = std::move(host);
+  return OkStatus();
 }
 
 Status IncomingCall::Admit(Door door) {
+  // An administrator gets through whatever the clients of the same host do.
+  if (is_remote_ && door == Door::kPublic) {
+    RETURN_IF_ERROR(EnterHost());
+  }
   const AccessControl* const access = state_.options().access.get();
   if (access == nullptr || !is_remote_) {
     return OkStatus();
@@ -178,16 +194,16 @@ Status CheckAdminDoor(const char* method, Door door) {
   );
 }
 
-Status AdmitCall(
+StatusOr<std::shared_ptr<IncomingCall>> AdmitCall(
     ServingState& state, const char* method, grpc::CallbackServerContext& context, Door door
 ) {
-  IncomingCall call(state, method, context);
-  Status status = call.Admit(door);
-  if (!status.ok()) {
+  auto call = std::make_shared<IncomingCall>(state, method, context);
+  if (const Status status = call->Admit(door); !status.ok()) {
     state.counters().CountRefusal(status.code());
-    call.Refuse(status);
+    call->Refuse(status);
+    return status;
   }
-  return status;
+  return call;
 }
 
 }  // namespace switchyard

@@ -31,7 +31,8 @@ class IncomingCall {
   IncomingCall(const IncomingCall&) = delete;
   IncomingCall& operator=(const IncomingCall&) = delete;
 
-  // Whether the client may call at all, where the server has keys: UNAUTHENTICATED,
+  // Whether the client may call at all: RESOURCE_EXHAUSTED when its host has as many calls open as
+  // it may, of which this is one until it goes. Where the server has keys: UNAUTHENTICATED,
   // PERMISSION_DENIED (a key that is not admin, at that door) or RESOURCE_EXHAUSTED (too many
   // requests).
   Status Admit(Door door = Door::kPublic);
@@ -55,6 +56,8 @@ class IncomingCall {
   void Finish(const CallEnd& end);
 
  private:
+  Status EnterHost();
+
   ServingState& state_;
   bool is_remote_ = false;
   bool is_running_ = false;  // accepted, and not finished
@@ -63,14 +66,16 @@ class IncomingCall {
   std::string authorization_;            // as the client sent it
   std::shared_ptr<KeyAccount> account_;  // null where no key was asked for
   int64_t taken_tokens_ = 0;
-  std::string entered_as_;  // to PeerStreams; empty when not
+  std::string entered_as_;    // to the generations of a client; empty when not
+  std::string entered_from_;  // to the calls of a host, likewise
 };
 
 // PERMISSION_DENIED, saying where `method` may be called, unless that is here.
 Status CheckAdminDoor(const char* method, Door door);
 
-// As IncomingCall::Admit, for calls of which nothing else is asked. What is refused is told.
-Status AdmitCall(
+// As IncomingCall::Admit, for calls of which nothing else is asked; keep it until the call ends.
+// What is refused is told.
+StatusOr<std::shared_ptr<IncomingCall>> AdmitCall(
     ServingState& state, const char* method, grpc::CallbackServerContext& context, Door door
 );
 

@@ -7,11 +7,19 @@ Status PeerStreams::Enter(const std::string& peer) {
   int32_t& open = open_[peer];
   if (max_per_peer_ > 0 && open >= max_per_peer_) {
     return ResourceExhausted(
-        "this client has ",
+        "this ",
+        names_.peer,
+        " has ",
         open,
-        " generations open; this server takes ",
+        " ",
+        names_.streams,
+        " open; this server takes ",
         max_per_peer_,
-        " of one client; try again when one has ended"
+        " of one ",
+        names_.peer,
+        " (",
+        names_.flag,
+        "); try again when one has ended"
     );
   }
   ++open;

@@ -9,12 +9,20 @@
 
 namespace switchyard {
 
-// How many generations each client has open, so that one does not take the places of all.
+// What a limit is called to those who meet it.
+struct PeerLimitNames {
+  const char* peer;     // "client"
+  const char* streams;  // "generations"
+  const char* flag;     // "--max-streams-per-peer"
+};
+
+// How many streams of a kind each client has open, so that one does not take the places of all.
 // Thread-safe.
 class PeerStreams {
  public:
   // 0: no limit.
-  explicit PeerStreams(int32_t max_per_peer) : max_per_peer_(max_per_peer) {}
+  PeerStreams(int32_t max_per_peer, const PeerLimitNames& names)
+      : max_per_peer_(max_per_peer), names_(names) {}
 
   // RESOURCE_EXHAUSTED when `peer` has as many as it may. Else Leave has to follow.
   Status Enter(const std::string& peer);
@@ -22,6 +30,7 @@ class PeerStreams {
 
  private:
   const int32_t max_per_peer_;
+  const PeerLimitNames names_;
   Mutex mutex_;
   std::unordered_map<std::string, int32_t> open_ ABSL_GUARDED_BY(mutex_);
 };

@@ -13,7 +13,7 @@ CLAIM = {"model": {"existingClaim": "weights"}}
 EVERYTHING = {
     "model": {"image": "weights:3"},
     "gpus": 2,
-    "server": {"threads": 3, "drainSeconds": 120, "preStopSeconds": 20, "startupSeconds": 1801, "extraArgs": ["--max-queued=32"]},
+    "server": {"threads": 3, "drainSeconds": 120, "preStopSeconds": 20, "startupSeconds": 1801, "extraArgs": ["--max-queued=32", "--max-streams-per-host=64"]},
     "imagePullSecrets": [{"name": "secret"}],
     "nodeSelector": {"disk": "fast"},
     "tolerations": [{"key": "dedicated", "operator": "Exists"}],
@@ -61,7 +61,7 @@ class TestHelm(ManifestChecks, unittest.TestCase):
         server = pod["containers"][0]
         self.assertEqual(pod["terminationGracePeriodSeconds"], 20 + 120 + 15)
         self.assertEqual(server["startupProbe"]["failureThreshold"] * 5, 1805)
-        self.assertEqual(server["args"][-1], "--max-queued=32")
+        self.assertEqual(server["args"][-2:], ["--max-queued=32", "--max-streams-per-host=64"])
         self.assertEqual(server["resources"]["limits"]["nvidia.com/gpu"], "2")
         self.assertEqual(server["image"], "switchyard:0.1.0-cuda")
         self.assertEqual(pod["initContainers"][0]["image"], "weights:3")

@@ -5,6 +5,8 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -20,6 +22,7 @@ from switchyard.retry import MAX_RETRIES, service_config
 HAPROXY = shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 STREAMS = 12
 TOKENS = 500
+MOST_HEADER_BYTES = 64 << 20
 TIMEOUT_S = 120
 
 
@@ -74,6 +77,11 @@ class Proxy:
         self.process.wait(TIMEOUT_S)
         self.log.close()
         self.folder.cleanup()
+
+
+def frame(kind, flags, stream, payload):
+    """Of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
 class Streams:
@@ -167,6 +175,26 @@ class BehindTheProxy(ReplicasTest):
         # The one that drained has finished what it had begun.
         self.assertEqual(draining.process.wait(TIMEOUT_S), 0)
         self.assertTrue(any("event=drained streams_left=0" in line for line in draining.log), draining.log)
+
+    def test_headers_without_an_end_are_cut_off_before_a_replica_sees_them(self):
+        host, port = self.proxy.address.split(":")
+        greeting = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kind=4, flags=0, stream=0, payload=b"")
+        announced = b"\x00\x01x\x7f\x81\xff\xff\x7f"  # a header "x" of 2^28 bytes
+        taken = 0
+        with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as endless:
+            endless.sendall(greeting + frame(kind=1, flags=0, stream=1, payload=announced))
+            try:
+                while taken < MOST_HEADER_BYTES:
+                    endless.sendall(frame(kind=9, flags=0, stream=1, payload=b"x" * 4096))
+                    taken += 4096
+                while endless.recv(4096):
+                    pass
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+
+        # It ended: neither the limit of bytes nor of time was what stopped the client.
+        self.assertLess(taken, MOST_HEADER_BYTES)
+        self.assertEqual(len(self.connect().generate_once("And the king said", max_tokens=1).token_ids), 1)
 
     def test_a_client_that_does_not_retry_is_told_that_its_stream_broke(self):
         streams = Streams(self.connect(), range(STREAMS))

@@ -279,6 +279,18 @@ TEST_F(ExpertStream, AnswersAgainAndAgainUntilTheClientCancels) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
+TEST_F(ExpertStream, LeavesItsPlaceToOthersWhenItEnds) {
+  // More than may be open at once, one after the other; each in the pause after its first answer.
+  for (int i = 0; i < 70; ++i) {
+    grpc::ClientContext context;
+    const auto reader = server_.experts().StreamExpertStats(&context, {});
+    v1::GetExpertStatsResponse response;
+    ASSERT_TRUE(reader->Read(&response)) << i;
+    context.TryCancel();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+}
+
 TEST_F(ExpertStream, RefusesAnIntervalOutOfRange) {
   const auto reader = Open(99);
   v1::GetExpertStatsResponse response;

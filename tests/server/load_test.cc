@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRefusalReasons = 8;
+constexpr int64_t kRefusalReasons = 9;
 
 v1::GenerateRequest RequestOf(int prompt_tokens) {
   v1::GenerateRequest request = ShortRequest(2);

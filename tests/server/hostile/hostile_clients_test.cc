@@ -3,18 +3,17 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "server/connections/listening_sockets.h"
 #include "tests/server/generic_call.h"
+#include "tests/server/hostile/hostile_clients.h"
 #include "tests/server/hostile/raw_connection.h"
 #include "tests/server/running_server.h"
 #include "tests/support/captured_log.h"
@@ -24,63 +23,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-ServerOptions OnBothPorts() {
-  ServerOptions options;
-  options.listen_address = "127.0.0.1:0";
-  options.http.listen_address = "127.0.0.1:0";
-  options.serving.log_requests = false;
-  return options;
-}
-
-// A server whom others do harm, and a good client that must be served all the while.
-class HostileClients : public ::testing::Test {
- protected:
-  explicit HostileClients(const ServerOptions& options = OnBothPorts()) : server_(options) {
-    server_.SetReady({'a'});
-    good_ = std::thread([this] {
-      while (!is_over_) {
-        ServeOnce();
-      }
-    });
-  }
-  ~HostileClients() override { EndGoodClient(); }
-
-  int grpc_port() { return server_.server().port(); }
-  int http_port() { return *server_.server().http_port(); }
-
-  // How often the good client was served since; all of it without an error.
-  void ExpectGoodClientIsServed(int times) {
-    const int before = served_;
-    while (served_ < before + times && failed_ == 0) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(failed_, 0);
-  }
-
- private:
-  void ServeOnce() {
-    httplib::Client http("127.0.0.1", http_port());
-    const httplib::Result page = http.Get("/readyz");
-    const bool was_served =
-        Generate(server_.inference(), ShortRequest(2)).status.ok() && page && page->status == 200;
-    ++(was_served ? served_ : failed_);
-  }
-  void EndGoodClient() {
-    is_over_ = true;
-    good_.join();
-    EXPECT_EQ(failed_, 0);
-  }
-
- protected:
-  RunningServer server_;
-
- private:
-  std::atomic<bool> is_over_ = false;
-  std::atomic<int> served_ = 0;
-  std::atomic<int> failed_ = 0;
-  std::thread good_;
-};
 
 TEST_F(HostileClients, ThatDripBytesHoldUpNobody) {
   std::vector<RawConnection> dripping;
