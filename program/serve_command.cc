@@ -37,10 +37,7 @@ Status Serve(const ServeFlags& flags) {
   ApplySecurity(flags.security, options);
   options.load.default_max_tokens = flags.default_max_tokens;
   options.drain_timeout = std::chrono::seconds(flags.drain_timeout_seconds);
-  if (RunServer(options) != 0) {
-    return FailedPrecondition("the server did not start; its last log line says why");
-  }
-  return OkStatus();
+  return WithContext(RunServer(options), "the server did not start");
 }
 
 void AddLogFlags(CLI::App& command, ServeFlags& flags) {

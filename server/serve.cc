@@ -20,8 +20,10 @@
 namespace switchyard {
 namespace {
 
-void LogFailure(const char* event, const Status& status) {
+// Returns it, too.
+Status LogFailure(const char* event, const Status& status) {
   LogError("event={} error=\"{}\"", event, MessageOf(status));
+  return status;
 }
 
 void LogReady(const v1::GetModelInfoResponse& info, int port) {
@@ -38,9 +40,19 @@ void LogReady(const v1::GetModelInfoResponse& info, int port) {
   );
 }
 
+StatusOr<std::unique_ptr<LoadedModel>> Load(const ServeOptions& options, const ModelLoader& load) {
+  LogInfo("event=loading model_folder={}", options.model_folder.string());
+  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, load(options.model_folder, options.load));
+  RETURN_IF_ERROR(CheckExpertSeries(model->info, options.server.serving.expert_metrics));
+  return model;
+}
+
 // Loads, serves until the first signal, drains until the second or the timeout.
-int LoadAndServe(
-    const ServeOptions& options, const BlockedSignals& blocked_signals, Server& server
+Status LoadAndServe(
+    const ServeOptions& options,
+    const ModelLoader& load,
+    const BlockedSignals& blocked_signals,
+    Server& server
 ) {
   std::promise<void> asked_to_stop;
   std::atomic<bool> is_loaded = false;
@@ -65,17 +77,9 @@ int LoadAndServe(
   };
   const SignalThread signals(blocked_signals, {.on_stop = on_stop, .on_hangup = on_hangup});
 
-  LogInfo("event=loading model_folder={}", options.model_folder.string());
-  StatusOr<std::unique_ptr<LoadedModel>> model = LoadModel(options.model_folder, options.load);
+  StatusOr<std::unique_ptr<LoadedModel>> model = Load(options, load);
   if (!model.ok()) {
-    LogFailure("load_failed", model.status());
-    return EXIT_FAILURE;
-  }
-  if (const Status status =
-          CheckExpertSeries((*model)->info, options.server.serving.expert_metrics);
-      !status.ok()) {
-    LogFailure("load_failed", status);
-    return EXIT_FAILURE;
+    return LogFailure("load_failed", model.status());
   }
   is_loaded = true;
   const v1::GetModelInfoResponse info = (*model)->info;
@@ -85,7 +89,7 @@ int LoadAndServe(
   asked_to_stop.get_future().wait();
   server.Shutdown(options.drain_timeout);
   LogInfo("event=stopped");
-  return EXIT_SUCCESS;
+  return OkStatus();
 }
 
 // Connections may take all files that the system allows but those that the server itself needs.
@@ -104,15 +108,14 @@ ServerOptions WithinFileLimit(ServerOptions options) {
 
 }  // namespace
 
-int RunServer(const ServeOptions& options) {
+Status RunServer(const ServeOptions& options, const ModelLoader& load) {
   // It would write a line of its own for each string of a client that is no UTF-8; the client gets
   // an error that says more.
   google::protobuf::SetLogHandler(nullptr);
   const BlockedSignals blocked_signals;
   StatusOr<std::unique_ptr<Server>> server = Server::Listen(WithinFileLimit(options.server));
   if (!server.ok()) {
-    LogFailure("listen_failed", server.status());
-    return EXIT_FAILURE;
+    return LogFailure("listen_failed", server.status());
   }
   LogInfo("event=listening address={} port={}", options.server.listen_address, (*server)->port());
   if (const std::optional<int> port = (*server)->http_port()) {
@@ -121,7 +124,7 @@ int RunServer(const ServeOptions& options) {
   if (const std::optional<int> port = (*server)->admin_port()) {
     LogInfo("event=admin_listening address={} port={}", options.server.admin_address, *port);
   }
-  return LoadAndServe(options, blocked_signals, **server);
+  return LoadAndServe(options, load, blocked_signals, **server);
 }
 
 }  // namespace switchyard

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <memory>
 
+#include "base/status.h"
 #include "server/loaded_model.h"
 #include "server/server.h"
 
@@ -15,10 +18,13 @@ struct ServeOptions {
   std::chrono::seconds drain_timeout{15};  // for running requests after SIGTERM
 };
 
+using ModelLoader = std::function<
+    StatusOr<std::unique_ptr<LoadedModel>>(const std::filesystem::path&, const LoadOptions&)>;
+
 // The `serve` command: listens, loads the model, serves until SIGTERM or SIGINT, lets running
-// requests finish, and returns the exit code: 0 after a stop by signal, 1 when it cannot listen or
-// load, with the reason in the log. A second signal cuts the draining short, a third ends the
-// process where it stands. Call it before the program makes any thread.
-int RunServer(const ServeOptions& options);
+// requests finish. OK after a stop by signal; else why it could not listen or load, which is in the
+// log, too. A second signal cuts the draining short, a third ends the process where it stands. Call
+// it before the program makes any thread.
+Status RunServer(const ServeOptions& options, const ModelLoader& load = LoadModel);
 
 }  // namespace switchyard

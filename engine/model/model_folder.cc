@@ -8,7 +8,12 @@ Status CheckInsideFolder(const std::filesystem::path& folder, const std::filesys
   std::error_code error;
   const std::filesystem::path root = std::filesystem::canonical(folder, error);
   if (error) {
-    return NotFound(folder.string(), ": is not a folder that can be read: ", error.message());
+    return NotFound(
+        folder.string(),
+        ": is not a folder that can be read: ",
+        error.message(),
+        "; name one with config.json and safetensors"
+    );
   }
   const std::filesystem::path target = std::filesystem::weakly_canonical(file, error);
   if (error) {

@@ -21,6 +21,7 @@ DEPLOY = ROOT / "deploy"
 PROMETHEUS = shutil.which("prometheus")
 COMPLETIONS = 3
 TOKENS = 16  # of each completion
+POD = {"namespace": "prod", "pod": "switchyard-0"}  # as the Prometheus operator labels a target
 TIMEOUT_S = 120
 
 
@@ -96,7 +97,7 @@ class LivePrometheus:
         config = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
         config["global"] = {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
         (job,) = config["scrape_configs"]
-        job["static_configs"] = [{"targets": [self.metrics_url.split("/")[2]]}]
+        job["static_configs"] = [{"targets": [self.metrics_url.split("/")[2]], "labels": POD}]
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
         for name in config["rule_files"]:
             shutil.copy(DEPLOY / name, folder / name)

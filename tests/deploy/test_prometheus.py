@@ -40,6 +40,30 @@ def alert_rules():
     return [rule for group in groups for rule in group["rules"]]
 
 
+def compared(expression):
+    """The operands of the comparisons in a rule that are more than a number: all of it but what makes it an alert."""
+    sides = re.split(r"\s(?:and|unless|or)\s(?:on\s*\([^)]*\)\s*)?|\s(?:[<>]=?|==|!=)\s", expression)
+    return [side.strip() for side in sides if not re.fullmatch(r"[\d.e+-]+", side.strip())]
+
+
+def adapter_rules():
+    return yaml.safe_load((DEPLOY / "prometheus" / "adapter.yaml").read_text(encoding="utf-8"))["rules"]
+
+
+def autoscaler_metrics():
+    """What the HorizontalPodAutoscaler of the kustomizations asks for; the chart's is the same (manifest_checks.py)."""
+    scaler = yaml.safe_load((DEPLOY / "kubernetes/base/horizontalpodautoscaler.yaml").read_text(encoding="utf-8"))
+    return {metric["pods"]["metric"]["name"] for metric in scaler["spec"]["metrics"]}
+
+
+def fill_in(template, **fields):
+    """As the adapter does with its `<<.Field>>`."""
+    for name, value in fields.items():
+        template = template.replace(f"<<.{name}>>", value)
+    assert "<<" not in template, template
+    return template
+
+
 @unittest.skipIf(PROMETHEUS is None, "no prometheus here; tools/install_dependencies.sh test installs it")
 class TestPrometheus(unittest.TestCase):
     @classmethod
@@ -106,6 +130,34 @@ class TestPrometheus(unittest.TestCase):
         for name, rule in rules.items():
             with self.subTest(alert=name):
                 self.assertEqual((rule["health"], rule.get("lastError", ""), rule["alerts"]), ("ok", "", []))
+
+    def test_every_alert_compares_something_that_there_is(self):
+        """A server that is well leaves an alert empty; what it compares must be there all the same. The window of ten minutes has
+        nothing yet."""
+        for rule in alert_rules():
+            for side in compared(rule["expr"].replace('window="10m"', 'window="life"')):
+                with self.subTest(alert=rule["alert"], expression=side):
+                    self.assertTrue(self.live.query(side))
+
+    def test_the_autoscaler_gets_its_metrics_of_a_pod_through_the_rules_of_the_adapter(self):
+        served = {}
+        for rule in adapter_rules():
+            # Which series there are, as the adapter finds out, and which label names which resource.
+            (series,) = self.live.api("series", **{"match[]": rule["seriesQuery"]})
+            resources = {target["resource"]: label for label, target in rule["resources"]["overrides"].items()}
+            self.assertEqual(set(resources), {"namespace", "pod"})
+            self.assertEqual({name: series[label] for name, label in resources.items()}, live_prometheus.POD)
+            # What it then asks for two pods in a namespace, of which there is one.
+            query = fill_in(
+                rule["metricsQuery"], Series=series["__name__"], GroupBy=resources["pod"],
+                LabelMatchers=f'{resources["namespace"]}="prod",{resources["pod"]}=~"switchyard-0|switchyard-1"',
+            )  # fmt: skip
+            (answer,) = self.live.query(query)
+            self.assertEqual(answer["metric"], {resources["pod"]: "switchyard-0"})
+            served[series["__name__"]] = float(answer["value"][1])
+        self.assertEqual(served["switchyard_requests_waiting"], 0)
+        self.assertGreater(served["switchyard_kv_cache_usage_ratio"], -1)
+        self.assertEqual(set(served), autoscaler_metrics())
 
     def test_every_panel_shows_something(self):
         for board, title, expression in dashboard_expressions():

@@ -40,8 +40,11 @@ class BadFolders(unittest.TestCase):
         self.assertNotIn("event=ready", result.stderr)
         failure = [line for line in result.stderr.splitlines() if "event=load_failed" in line]
         self.assertEqual(len(failure), 1, result.stderr)
+        reason = result.stderr.splitlines()[-1]
+        self.assertRegex(reason, "^error: the server did not start: ")
         for part in parts:
             self.assertIn(part, failure[0])
+            self.assertIn(part, reason)
 
     def change_entry(self, name, **fields):
         """Of one tensor in the header; the data stays."""
@@ -52,6 +55,22 @@ class BadFolders(unittest.TestCase):
 
     def entry(self, name):
         return parts_of((self.folder / WEIGHTS).read_bytes())[0][name]
+
+    def test_no_folder(self):
+        self.folder = self.elsewhere / "none"
+
+        self.expect_no_server(f"{self.folder}: is not a folder that can be read", "name one with config.json and safetensors")
+
+    def test_the_reason_is_told_without_a_log(self):
+        (self.folder / "config.json").unlink()
+
+        result = run("serve", "--model", self.folder, "--listen", "127.0.0.1:0", "--log-level", "off")
+
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(
+            result.stderr,
+            f"error: the server did not start: {self.folder / 'config.json'}: cannot be read: No such file or directory\n",
+        )
 
     def test_header_longer_than_100_megabytes(self):
         path = self.folder / WEIGHTS
