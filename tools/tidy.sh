@@ -12,7 +12,7 @@ if [ ! -f "$build/compile_commands.json" ]; then
 fi
 mkdir -p "$build/tidy"
 folders=(base text kernels engine server clients/cpp program)
-headers=$(find "${folders[@]}" proto -type f \( -name '*.h' -o -name '*.proto' \) | sort | xargs cat .clang-tidy | sha256sum)
+headers=$(find "${folders[@]}" proto tests/cuda_host -type f \( -name '*.h' -o -name '*.cuh' -o -name '*.proto' \) | sort | xargs cat .clang-tidy | sha256sum)
 
 tidy_one() {
   local key stamp
@@ -32,5 +32,6 @@ export headers
 if [ $# -gt 0 ]; then
   printf '%s\0' "$@"
 else
-  find "${folders[@]}" -name '*.cc' -print0 | sort -z
+  # Kernels as the host compiler sees them, under the stand-in.
+  find "${folders[@]}" \( -name '*.cc' -o -name '*.cu' \) -print0 | sort -z
 fi | xargs -0 -P "$(nproc)" -I{} bash -c 'tidy_one "$@"' _ "$build" {}

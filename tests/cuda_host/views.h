@@ -11,6 +11,8 @@
 
 // Device and shared memory as kernels see it under the stand-in: every access is checked.
 
+// The toolkit's names are not ours to choose.
+// NOLINTBEGIN(readability-identifier-naming)
 struct float4 {
   float x, y, z, w;
 };
@@ -20,6 +22,7 @@ struct uint4 {
 struct ushort4 {
   uint16_t x, y, z, w;
 };
+// NOLINTEND(readability-identifier-naming)
 
 namespace switchyard {
 
@@ -163,7 +166,7 @@ inline ushort4 LoadFour(const Global<const uint16_t>& memory, int64_t index) {
   return {from[0], from[1], from[2], from[3]};
 }
 inline uint4 LoadEight(const Global<const uint16_t>& memory, int64_t index) {
-  uint4 value;
+  uint4 value = {};
   std::memcpy(&value, memory.Elements(index, 8), sizeof(value));
   return value;
 }
@@ -172,7 +175,7 @@ inline uint4 LoadEight(const Shared<uint16_t>& memory, int64_t index) {
   for (int i = 0; i < 8; ++i) {
     elements[i] = memory[index + i];
   }
-  uint4 value;
+  uint4 value = {};
   std::memcpy(&value, elements, sizeof(value));
   return value;
 }

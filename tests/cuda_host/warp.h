@@ -65,7 +65,7 @@ inline uint32_t Ballot(bool vote) {
       [](void* const* slots) {
         uint32_t all = 0;
         for (int i = 0; i < cuda_host::kWarpThreads; ++i) {
-          all |= uint32_t{static_cast<Vote*>(slots[i])->vote} << i;
+          all |= (static_cast<Vote*>(slots[i])->vote ? 1U : 0U) << i;
         }
         for (int i = 0; i < cuda_host::kWarpThreads; ++i) {
           static_cast<Vote*>(slots[i])->all = all;

@@ -19,6 +19,8 @@
 #include "tests/cuda_host/views.h"
 #include "tests/cuda_host/warp.h"
 
+// The compiler's names are not ours to choose.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 #define __global__
 #define __device__
 #define __host__
@@ -36,6 +38,7 @@ inline void __syncthreads() {
 inline void __syncwarp() {
   ::switchyard::cuda_host::BlockRunner::Current()->runner->WarpTogether(nullptr, nullptr);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 // The address of the lambda's own variable tells one declaration from another.
 #define SHARED_ARRAY(type, name, count)                                                \
