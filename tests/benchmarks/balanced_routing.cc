@@ -13,7 +13,7 @@ BalancedRouting::BalancedRouting(Ops& ops, const BalancedRoutingShape& shape)
   const std::vector<float> gates(ids.size(), 0.5F);
   const int64_t row = shape.groups * shape.top_k;
   for (int64_t a = 0; a < assignments; ++a) {
-    const int64_t number = a / row * shape.top_k + a % shape.top_k;  // within its group
+    const int64_t number = shape.first + a / row * shape.top_k + a % shape.top_k;
     ids[static_cast<size_t>(a)] = static_cast<int32_t>(number % shape.experts);
   }
   grouped_ = {

@@ -13,6 +13,7 @@ struct BalancedRoutingShape {
   int64_t groups = 1;
   int64_t top_k = 1;
   int64_t experts = 1;  // of one group
+  int64_t first = 0;    // the expert of each group that the first assignment goes to
 };
 
 // A routing in which all experts of a group get equally many tokens, in the memory of the backend.

@@ -176,9 +176,21 @@ std::vector<KernelBench::ExpertProduct> KernelBench::ExpertProducts(int64_t batc
       down};
 }
 
+std::vector<std::unique_ptr<BalancedRouting>> KernelBench::DisjointRoutings(
+    BalancedRoutingShape shape
+) const {
+  const int64_t chosen = shape.tokens * shape.top_k;
+  std::vector<std::unique_ptr<BalancedRouting>> routings;
+  do {
+    routings.push_back(std::make_unique<BalancedRouting>(ops_, shape));
+    shape.first += chosen;
+  } while (shape.first + chosen <= shape.experts);
+  return routings;
+}
+
 Status KernelBench::Experts(const ExpertProduct& product) {
   OpsMemory memory(ops_);
-  const BalancedRouting routing(ops_, product.routing);
+  const auto routings = DisjointRoutings(product.routing);
   const int64_t experts = product.routing.groups * product.routing.experts;
   const bool out_first = product.layout == WeightLayout::kOutIn;
   const std::vector<Weight> weights = Weights(
@@ -192,16 +204,17 @@ Status KernelBench::Experts(const ExpertProduct& product) {
   const int64_t out_rows = RowsOf(product.output_rows, product.routing);
   const TensorView out = memory.Zeros(DType::kF32, {out_rows, product.out_features});
   ExpertMatMulArgs args;
-  args.grouped = routing.grouped();
   args.input = Activations(in_rows, product.in_features);
   args.input_rows = product.input_rows;
   args.output_rows = product.output_rows;
   args.gated = product.output_rows != RowOf::kAssignment;
   const int64_t bytes =
-      routing.touched_experts() * product.in_features * product.out_features * kWeightBytes +
+      routings[0]->touched_experts() * product.in_features * product.out_features * kWeightBytes +
       (in_rows * product.in_features + out_rows * product.out_features) * kFloatBytes;
   return Add(product.name, product.routing.tokens, bytes, [&](int64_t i) {
-    args.weight = weights[static_cast<size_t>(i) % weights.size()];
+    const auto call = static_cast<size_t>(i);
+    args.grouped = routings[call % routings.size()]->grouped();
+    args.weight = weights[call / routings.size() % weights.size()];
     ops_.ExpertMatMul(args, out);
   });
 }

@@ -62,6 +62,8 @@ class KernelBench {
   Status Dense(const std::string& name, int64_t batch, int64_t out_features);
   Status Experts(const ExpertProduct& product);
   std::vector<ExpertProduct> ExpertProducts(int64_t batch) const;
+  // Routings to experts of which none is in two of them, so that successive calls read others.
+  std::vector<std::unique_ptr<BalancedRouting>> DisjointRoutings(BalancedRoutingShape shape) const;
 
   Status Routing(int64_t batch);
   Status Attention(int64_t batch, Weighting weighting, const std::string& name);
