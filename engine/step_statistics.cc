@@ -3,28 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/histogram_bounds.h"
 #include "engine/sequence.h"
 
 namespace switchyard {
 namespace {
 
-constexpr std::array kStepSeconds = {
-    0.0001,
-    0.00025,
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0};
+constexpr const auto& kStepSeconds = kSecondsByDecades;
 constexpr std::array kStepTokens = {
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0};
 

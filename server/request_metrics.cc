@@ -1,5 +1,9 @@
 #include "server/request_metrics.h"
 
+#include <array>
+
+#include "base/histogram_bounds.h"
+
 namespace switchyard {
 namespace {
 
@@ -21,40 +25,10 @@ constexpr std::array kInterTokenSeconds = {
     1.0,
     2.5,
     10.0};
-constexpr std::array kFirstTokenSeconds = {
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0};
-constexpr std::array kRequestSeconds = {
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-    1800.0};
+constexpr auto kFirstTokenSeconds =
+    WithoutFirstAndWith<3>(kSecondsByDecades, std::array{30.0, 60.0, 300.0});
+constexpr auto kRequestSeconds =
+    WithoutFirstAndWith<5>(kSecondsByDecades, std::array{30.0, 60.0, 120.0, 300.0, 1800.0});
 
 }  // namespace
 

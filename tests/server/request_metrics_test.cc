@@ -1,11 +1,28 @@
 #include "server/request_metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace switchyard {
 namespace {
 
 using std::chrono::microseconds;
+using ::testing::ElementsAre;
+
+TEST(RequestMetrics, HasTheBucketsThatAreDocumented) {
+  const RequestMetrics metrics;
+
+  EXPECT_THAT(
+      metrics.TimeToFirstToken().upper_bounds,
+      ElementsAre(
+          0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
+      )
+  );
+  EXPECT_THAT(
+      metrics.Duration().upper_bounds,
+      ElementsAre(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 1800)
+  );
+}
 
 TEST(RequestMetrics, TakesTheFirstTokenForItselfAndTheOthersByTheirDistance) {
   RequestMetrics metrics;
