@@ -16,7 +16,7 @@ enum class RequestId : uint64_t {};
 
 using Clock = std::chrono::steady_clock;
 
-// Values are checked where they enter (server/request_validation); the engine CHECKs.
+// Values are checked where they enter (server/validation/request_validation); the engine CHECKs.
 struct SamplingParameters {
   float temperature = 1;
   int32_t top_k = 0;

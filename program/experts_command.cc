@@ -15,8 +15,8 @@
 #include "program/expert_heat_map.h"
 #include "program/profile_experts.h"
 #include "program/text_table.h"
-#include "server/expert_baseline.h"
-#include "server/message_json.h"
+#include "server/experts/expert_baseline.h"
+#include "server/http/message_json.h"
 
 namespace switchyard {
 namespace {

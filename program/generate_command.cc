@@ -11,8 +11,8 @@
 #include "program/generation_flags.h"
 #include "program/local_generation.h"
 #include "program/model_flags.h"
+#include "server/http/message_json.h"
 #include "server/loaded_model.h"
-#include "server/message_json.h"
 
 namespace switchyard {
 namespace {

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <utility>
 
-#include "server/generation.h"
-#include "server/message_bytes.h"
+#include "server/generation/generation.h"
+#include "server/generation/message_bytes.h"
 
 namespace switchyard {
 namespace {

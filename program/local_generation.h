@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "base/status.h"
+#include "server/generation/token_stream.h"
 #include "server/serving_state.h"
-#include "server/token_stream.h"
 #include "switchyard/v1/inference.pb.h"
 
 namespace switchyard {

@@ -14,9 +14,9 @@
 #include "engine/expert_statistics.h"
 #include "program/route_text.h"
 #include "program/specialisation_report.h"
-#include "server/expert_baseline.h"
-#include "server/expert_profile.h"
-#include "server/expert_report.h"
+#include "server/experts/expert_baseline.h"
+#include "server/experts/expert_profile.h"
+#include "server/experts/expert_report.h"
 #include "text/tokenizer.h"
 
 namespace switchyard {

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "server/field_violation.h"
-#include "server/generate_once.h"
-#include "server/generate_stream.h"
-#include "server/grpc_status.h"
+#include "server/call/grpc_status.h"
+#include "server/call/unary_call.h"
+#include "server/generation/generate_once.h"
+#include "server/generation/generate_stream.h"
+#include "server/generation/score_call.h"
 #include "server/load_report.h"
-#include "server/request_validation.h"
-#include "server/score_call.h"
-#include "server/unary_call.h"
+#include "server/validation/field_violation.h"
+#include "server/validation/request_validation.h"
 #include "text/utf8.h"
 
 namespace switchyard {

@@ -10,9 +10,9 @@
 #include "engine/engine.h"
 #include "engine/model/weights.h"
 #include "kernels/backend.h"
-#include "server/expert_baseline.h"
-#include "server/generation_defaults.h"
-#include "server/request_limits.h"
+#include "server/experts/expert_baseline.h"
+#include "server/validation/generation_defaults.h"
+#include "server/validation/request_limits.h"
 #include "switchyard/v1/inference.pb.h"
 #include "text/tokenizer.h"
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "server/connections/listening_sockets.h"
-#include "server/expert_metrics.h"
+#include "server/experts/expert_metrics.h"
 #include "server/process_signals.h"
 
 namespace switchyard {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "server/retry_info.h"
+#include "server/call/retry_info.h"
 
 namespace switchyard {
 

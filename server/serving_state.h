@@ -9,16 +9,16 @@
 #include "base/status.h"
 #include "server/call/call_log.h"
 #include "server/call/peer_streams.h"
-#include "server/expert_monitor.h"
+#include "server/experts/expert_monitor.h"
+#include "server/generation/open_streams.h"
+#include "server/generation/prompt_queue.h"
+#include "server/generation/request_registry.h"
 #include "server/loaded_model.h"
-#include "server/open_streams.h"
-#include "server/prompt_queue.h"
-#include "server/request_metrics.h"
-#include "server/request_registry.h"
-#include "server/request_validation.h"
+#include "server/metrics/request_metrics.h"
+#include "server/metrics/serving_counters.h"
 #include "server/serial_thread.h"
-#include "server/serving_counters.h"
 #include "server/serving_options.h"
+#include "server/validation/request_validation.h"
 
 namespace switchyard {
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "server/access/small_file.h"
-#include "server/retry_info.h"
+#include "server/call/retry_info.h"
 
 namespace switchyard {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/field_violation.h"
+#include "server/validation/field_violation.h"
 
 namespace switchyard {
 namespace {

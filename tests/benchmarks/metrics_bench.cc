@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/step_statistics.h"
-#include "server/request_metrics.h"
+#include "server/metrics/request_metrics.h"
 #include "tests/engine/make_sequence.h"
 
 // What metrics cost the engine thread in one step that decodes a token of each of N streams; to be

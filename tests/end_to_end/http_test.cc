@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "server/expert_metrics.h"
+#include "server/experts/expert_metrics.h"
 #include "tests/end_to_end/model_server.h"
 #include "tests/server/running_server.h"
 #include "tests/support/temporary_folder.h"

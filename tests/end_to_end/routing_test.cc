@@ -7,7 +7,7 @@
 
 #include "kernels/backend.h"
 #include "program/offline_runner.h"
-#include "server/routing_trace.h"
+#include "server/generation/routing_trace.h"
 #include "tests/end_to_end/model_server.h"
 #include "tests/server/running_server.h"
 #include "tests/support/tiny_model.h"

@@ -1,8 +1,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "server/expert_baseline.h"
-#include "server/expert_report.h"
+#include "server/experts/expert_baseline.h"
+#include "server/experts/expert_report.h"
 #include "tests/fuzz/input_files.h"
 #include "tests/server/two_routers.h"
 

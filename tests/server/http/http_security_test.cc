@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "server/access/api_key.h"
-#include "server/http_server.h"
+#include "server/http/http_server.h"
 #include "tests/server/running_server.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/temporary_folder.h"
