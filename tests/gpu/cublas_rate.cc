@@ -11,16 +11,44 @@ namespace {
 // Products that are queued between two waits.
 constexpr int kProducts = 10;
 
+// Spelled out, because the headers overload the name.
+using GemmEx = cublasStatus_t (*)(
+    cublasHandle_t,
+    cublasOperation_t,
+    cublasOperation_t,
+    int,
+    int,
+    int,
+    const void*,
+    const void*,
+    cudaDataType,
+    int,
+    const void*,
+    cudaDataType,
+    int,
+    const void*,
+    void*,
+    cudaDataType,
+    int,
+    cublasComputeType_t,
+    cublasGemmAlgo_t
+);
+
 // Found at run time: the program also runs where only a driver is, which this then says.
 struct Cublas {
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
-  decltype(&cublasGemmEx) product = nullptr;
+  GemmEx product = nullptr;
 };
 
 StatusOr<Cublas> OpenCublas() {
   void* library = nullptr;
-  for (const char* name : {"libcublas.so", "libcublas.so.13", "libcublas.so.12"}) {
+  // Where the loader looks, and the toolkit's usual place.
+  for (const char* name :
+       {"libcublas.so.13",
+        "libcublas.so.12",
+        "libcublas.so",
+        "/usr/local/cuda/lib64/libcublas.so"}) {
     library = library == nullptr ? dlopen(name, RTLD_NOW) : library;
   }
   if (library == nullptr) {

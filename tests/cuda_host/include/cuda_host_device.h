@@ -47,7 +47,7 @@ inline void __syncwarp() {
         static char declaration;                                                       \
         return static_cast<const void*>(&declaration);                                 \
       }(),                                                                             \
-      count                                                                            \
+      static_cast<int64_t>(count)                                                      \
   )
 #define DYNAMIC_SHARED(type, name) \
   const ::switchyard::Shared<type> name = ::switchyard::cuda_host::DynamicShared<type>()
