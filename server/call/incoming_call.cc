@@ -198,7 +198,7 @@ StatusOr<std::shared_ptr<IncomingCall>> AdmitCall(
     ServingState& state, const char* method, grpc::CallbackServerContext& context, Door door
 ) {
   auto call = std::make_shared<IncomingCall>(state, method, context);
-  if (const Status status = call->Admit(door); !status.ok()) {
+  if (Status status = call->Admit(door); !status.ok()) {
     state.counters().CountRefusal(status.code());
     call->Refuse(status);
     return status;
