@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kPauseWithoutFiles{50};
 
 TcpAcceptor::TcpAcceptor(ListeningSockets sockets, int32_t max_connections, int32_t max_per_host)
     : sockets_(std::move(sockets)),
+      port_(sockets_->port()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       table_(static_cast<size_t>(max_connections), static_cast<size_t>(max_per_host)) {
   CHECK(wake_ >= 0) << "the system gave no event file";
@@ -40,11 +41,12 @@ void TcpAcceptor::Stop() {
     thread_.join();
   }
   close(std::exchange(wake_, -1));
+  sockets_.reset();
 }
 
 void TcpAcceptor::Run() {
   std::vector<pollfd> files = {{.fd = wake_, .events = POLLIN, .revents = 0}};
-  for (const int descriptor : sockets_.descriptors()) {
+  for (const int descriptor : sockets_->descriptors()) {
     files.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
   }
   while (true) {

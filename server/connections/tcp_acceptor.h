@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/mutex.h"
@@ -26,16 +27,18 @@ class TcpAcceptor {
 
   // Once.
   void Start(Handler handler);
-  // No connection is handed on after it. A second call does nothing.
+  // No connection is handed on after it, and nobody listens any more: clients are refused at once
+  // instead of waiting to be accepted. A second call does nothing.
   void Stop();
 
-  int port() const { return sockets_.port(); }
+  int port() const { return port_; }
 
  private:
   void Run();
   void AcceptAll(int listening);
 
-  const ListeningSockets sockets_;
+  std::optional<ListeningSockets> sockets_;  // absent once stopped
+  const int port_;
   int wake_ = -1;          // an eventfd that ends the thread
   ConnectionTable table_;  // of the thread
   LogLimiter refusals_{1};

@@ -10,6 +10,7 @@
 
 #include "tests/server/generic_call.h"
 #include "tests/server/hand_clock.h"
+#include "tests/server/hostile/raw_connection.h"
 #include "tests/server/running_server.h"
 
 namespace switchyard {
@@ -246,6 +247,17 @@ TEST(Server, CutsTheConnectionOfAClientThatPingsTooOften) {
   const auto waiting = stub->Generate(&context, ShortRequest(1));
 
   EXPECT_EQ(ReadStream(*waiting).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Not taken on by the system for a server that will never look at them.
+TEST(Server, RefusesConnectionsOnceItHasShutDown) {
+  RunningServer server;
+  const int port = server.server().port();
+  ASSERT_TRUE(RawConnection(port).IsOpen());
+
+  server.server().Shutdown(std::chrono::milliseconds(0));
+
+  EXPECT_FALSE(RawConnection(port).IsOpen());
 }
 
 TEST(Server, CannotListenOnAPortThatIsTaken) {
