@@ -13,6 +13,8 @@ fi
 mkdir -p "$build/tidy"
 folders=(base text kernels engine server clients/cpp program)
 headers=$(find "${folders[@]}" proto tests/cuda_host -type f \( -name '*.h' -o -name '*.cuh' -o -name '*.proto' \) | sort | xargs cat .clang-tidy | sha256sum)
+export kernel_checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-pro-type-member-init
+kernel_checks+=,-readability-function-size
 
 tidy_one() {
   local key stamp
@@ -20,8 +22,8 @@ tidy_one() {
   stamp="$1/tidy/$(tr / _ <<<"$2").$key"
   [ -e "$stamp" ] && return 0
   local checks=
-  # In kernels 32-bit products and registers without a first value are meant.
-  [[ $2 == *.cu ]] && checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-pro-type-member-init
+  # In kernels 32-bit products and registers without a first value are meant, and a cut costs registers.
+  [[ $2 == *.cu ]] && checks=$kernel_checks
   if clang-tidy-14 --quiet -p "$1" --checks="$checks" --extra-arg=-Wno-unknown-warning-option "$2" 2>/dev/null; then
     : >"$stamp"
   else

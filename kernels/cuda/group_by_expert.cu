@@ -85,7 +85,6 @@ __device__ __forceinline__ void CountStretch(
 
 // A block for each expert, a warp for each stretch of the assignments: it counts what comes before,
 // then writes its own, ascending. No other block touches the expert's counters.
-// NOLINTNEXTLINE(readability-function-size): its parts share more than they have of their own.
 __global__ void __launch_bounds__(kMaxWarps* kWarpLanes) GroupByExpertKernel(GroupArgs args) {
   SHARED_ARRAY(int32_t, all_counts, kMaxWarps * kCounts);
   SHARED_ARRAY(int64_t, all_sums, kMaxWarps * kSums);

@@ -45,6 +45,7 @@ struct RowLogits {
     return logits[id] == -INFINITY ? 0 : exp(LogOddsOf(id));
   }
   __device__ int64_t UnitsOf(int64_t id) const {
+    // Never negative. NOLINTNEXTLINE(bugprone-incorrect-roundings)
     return static_cast<int64_t>(OddsOf(id) * kOddsUnits + 0.5);
   }
 };
