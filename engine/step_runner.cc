@@ -126,7 +126,7 @@ int64_t StepRunner::MaxRecordedSteps() const {
   }
   // One for each number of sequences and each width of block tables: powers of two.
   const auto blocks = static_cast<uint64_t>(MaxBlocksPerSequence(model_, limits_));
-  const int64_t widths = std::bit_width(blocks - 1) + 1;
+  const auto widths = static_cast<int64_t>(std::bit_width(blocks - 1)) + 1;
   return std::min(recorder_->MaxRecordings(), MaxSequences(limits_) * widths);
 }
 
