@@ -1,6 +1,8 @@
 """`experts`: what a running server's experts did, what a model's experts specialise in, and drift from a baseline."""
 
 import json
+import signal
+import subprocess
 import tempfile
 import unittest
 import urllib.request
@@ -8,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import tiny_model
-from switchyard_process import ServerProcess, run
+from switchyard_process import PROGRAM, ServerProcess, run
 
 DEMO_MODELS = Path(__file__).resolve().parents[2] / "models"
 DATA = Path(__file__).resolve().parent / "data"
@@ -108,6 +110,23 @@ class Experts(unittest.TestCase):
         self.assertGreater(life["tokens_routed"]["prefill"], 0)
         self.assertNotEqual(elsewhere.returncode, 0)
         self.assertIn("--admin-listen", elsewhere.stderr)
+
+    def test_a_heat_map_is_drawn_anew_as_tokens_come(self):
+        model = tiny_model.write_moa(self.folder / "moa")
+        with ServerProcess(model) as server:
+            run("health", "--server", server.address, "--wait", "60")
+            command = [PROGRAM, "experts", "--server", server.address, "--watch", "--interval", "0.1"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
+                self.addCleanup(watch.kill)
+                line = next(watch.stdout)
+                self.assertTrue(line.startswith("model moa"), line)
+                before = next(line for line in watch.stdout if line.startswith("  layer 0"))
+                run("generate", "--server", server.address, "--prompt", "the end", "--max-tokens", "2")
+                after = next(line for line in watch.stdout if line.startswith("  layer 0") and line != before)
+                watch.send_signal(signal.SIGINT)
+
+        self.assertRegex(after, r"^  layer 0 +(\d\.\d\d +)+\d\.\d\d of \d, margin \d\.\d\d$")
+        self.assertEqual(watch.returncode, -signal.SIGINT)
 
     def test_what_does_not_go_together_is_refused(self):
         model = tiny_model.write_moa(self.folder / "moa")
