@@ -18,7 +18,7 @@ StatusOr<double> OwnRate(Ops& ops, const RandomPool& pool, int64_t size, int rep
   const Weight weight = ops.AddWeight(
       {.role = WeightRole::kDense,
        .layout = WeightLayout::kOutIn,
-       .data = TensorView(pool.At(0), DType::kBF16, {size, size}),
+       .data = TensorView(pool.Part(0), DType::kBF16, {size, size}),
        .name = "bench",
        .place = TensorPlace::kBackend}
   );
@@ -55,7 +55,7 @@ StatusOr<double> CopyBandwidth(Ops& ops, int64_t bytes, int repeats) {
 
 StatusOr<MatrixRate> MeasureMatrixRate(Ops& ops, int64_t size, int repeats) {
   ASSIGN_OR_RETURN(const RandomPool pool, RandomPool::Create(ops, 3 * size * size, 1.0F));
-  const StatusOr<double> cublas = CublasRate(pool.At(0), size, repeats);
+  const StatusOr<double> cublas = CublasRate(pool.Part(0), size, repeats);
   if (cublas.ok()) {
     return MatrixRate{.flops_per_second = *cublas, .source = "cublas"};
   }

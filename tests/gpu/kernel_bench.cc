@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kFloatBytes = 4;
 constexpr int64_t kWeightBytes = 2;  // BF16
 
-// Room for the largest weight and the largest activations, and for all weights of a rotation.
-int64_t PoolElements(const ModelShape& shape, int64_t rotation_bytes) {
+// Room for the largest weight and the largest activations.
+int64_t PoolElements(const ModelShape& shape) {
   int64_t largest = 0;
   for (const NamedShape& tensor : TensorsOf(shape)) {
     int64_t elements = 1;
@@ -20,7 +20,7 @@ int64_t PoolElements(const ModelShape& shape, int64_t rotation_bytes) {
     }
     largest = std::max(largest, elements);
   }
-  return std::max(largest, rotation_bytes / kWeightBytes);
+  return largest;
 }
 
 int64_t RowsOf(RowOf rows, const BalancedRoutingShape& routing) {
@@ -50,10 +50,7 @@ StatusOr<std::unique_ptr<KernelBench>> KernelBench::Create(
     Ops& ops, const ModelShape& shape, const KernelBenchOptions& options
 ) {
   const auto deviation = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.model_dim)));
-  ASSIGN_OR_RETURN(
-      RandomPool pool,
-      RandomPool::Create(ops, PoolElements(shape, options.rotation_bytes), deviation)
-  );
+  ASSIGN_OR_RETURN(RandomPool pool, RandomPool::Create(ops, PoolElements(shape), deviation));
   return std::unique_ptr<KernelBench>(new KernelBench(ops, shape, options, std::move(pool)));
 }
 
@@ -81,14 +78,14 @@ Status KernelBench::Add(
 std::vector<Weight> KernelBench::Weights(
     WeightRole role, WeightLayout layout, std::initializer_list<int64_t> shape
 ) {
-  const int64_t stride = RandomPool::Stride(TensorView(nullptr, DType::kBF16, shape).elements());
-  const int64_t count = std::max<int64_t>(options_.rotation_bytes / (stride * kWeightBytes), 1);
+  const int64_t bytes = TensorView(nullptr, DType::kBF16, shape).bytes();
+  const int64_t count = std::max<int64_t>(options_.rotation_bytes / bytes, 1);
   std::vector<Weight> weights;
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(ops_.AddWeight(
         {.role = role,
          .layout = layout,
-         .data = TensorView(pool_.At(i * stride), DType::kBF16, shape),
+         .data = TensorView(pool_.Part(i), DType::kBF16, shape),
          .name = "bench",
          .place = TensorPlace::kBackend}
     ));
@@ -97,7 +94,7 @@ std::vector<Weight> KernelBench::Weights(
 }
 
 TensorView KernelBench::Activations(int64_t rows, int64_t columns) const {
-  return TensorView(pool_.At(0), DType::kF32, {rows, columns});
+  return TensorView(pool_.Part(1), DType::kF32, {rows, columns});
 }
 
 Status KernelBench::Products(int64_t batch) {

@@ -1,9 +1,9 @@
 #include "tests/gpu/random_tensors.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
-#include "base/check.h"
 #include "kernels/float16.h"
 
 namespace switchyard {
@@ -13,7 +13,10 @@ constexpr int64_t kElementBytes = 2;
 constexpr int64_t kBlockElements = int64_t{1} << 20;  // that come from the host
 // Each block begins with another element of it, so that rows of a matrix do not repeat.
 constexpr int64_t kRotation = 7919;
+// Parts begin at multiples of this, as allocations do: wide loads want it.
 constexpr int64_t kAlignedElements = 128;
+constexpr int64_t kPlaces = kBlockElements / kAlignedElements;
+constexpr int64_t kPlaceStep = 4787;  // odd, and so each place comes once in kPlaces parts
 
 int64_t ElementsOf(const NamedShape& tensor) {
   int64_t elements = 1;
@@ -51,33 +54,27 @@ StatusOr<RandomPool> RandomPool::Create(Ops& ops, int64_t elements, float deviat
   return RandomPool(std::move(memory));
 }
 
-int64_t RandomPool::Stride(int64_t elements) {
-  return (elements + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
-}
-
-void* RandomPool::At(int64_t element) const {
-  CHECK(element * kElementBytes <= memory_->bytes()) << "element " << element;
-  return static_cast<char*>(memory_->data()) + element * kElementBytes;
+void* RandomPool::Part(int64_t number) const {
+  const int64_t place = number * kPlaceStep % kPlaces;
+  return static_cast<char*>(memory_->data()) + place * kAlignedElements * kElementBytes;
 }
 
 StatusOr<std::unique_ptr<RandomTensors>> RandomTensors::Create(
     Ops& ops, const std::vector<NamedShape>& shapes, float deviation
 ) {
-  int64_t elements = 0;
+  int64_t largest = 0;
   for (const NamedShape& tensor : shapes) {
-    elements += RandomPool::Stride(ElementsOf(tensor));
+    largest = std::max(largest, ElementsOf(tensor));
   }
-  ASSIGN_OR_RETURN(RandomPool pool, RandomPool::Create(ops, elements, deviation));
+  ASSIGN_OR_RETURN(RandomPool pool, RandomPool::Create(ops, largest, deviation));
   std::unique_ptr<RandomTensors> tensors(new RandomTensors(std::move(pool)));
-  int64_t begin = 0;
   for (const NamedShape& tensor : shapes) {
     tensors->tensors_[tensor.name] = {
         .dtype = "BF16",
         .shape = tensor.shape,
-        .data = tensors->pool_.At(begin),
+        .data = tensors->pool_.Part(static_cast<int64_t>(tensors->tensors_.size())),
         .bytes = ElementsOf(tensor) * kElementBytes,
         .place = TensorPlace::kBackend};
-    begin += RandomPool::Stride(ElementsOf(tensor));
   }
   return tensors;
 }

@@ -14,20 +14,18 @@
 namespace switchyard {
 
 // Random BF16 numbers in the memory of a backend, which tensors of any shape are parts of: nothing
-// they say makes sense, everything they cost is real. No two tensors share memory: a cache of the
-// device would keep what it could not keep of a true model. Only a few megabytes come from the
-// host; the backend copies them within its own memory, so that a model of any size is there at
-// once.
+// they say makes sense, everything they cost is real: the CUDA backend copies every weight to a place of its own. Only a few
+// megabytes come from the host; the backend copies them within its own memory, so that a model of
+// any size is there at once.
 class RandomPool {
  public:
   // Room for tensors of `elements` elements. Normal numbers of this deviation. `ops` must outlive
   // the pool.
   static StatusOr<RandomPool> Create(Ops& ops, int64_t elements, float deviation);
-  // How far apart tensors of so many elements begin: wide loads want them aligned.
-  static int64_t Stride(int64_t elements);
 
-  // From the element-th number on. Requires: what begins there ends within the pool.
-  void* At(int64_t element) const;
+  // The number-th part; parts overlap, but no two of a few thousand begin at the same element.
+  // Requires: no more elements than there is room for.
+  void* Part(int64_t number) const;
 
  private:
   explicit RandomPool(std::unique_ptr<Buffer> memory) : memory_(std::move(memory)) {}
@@ -35,7 +33,7 @@ class RandomPool {
   std::unique_ptr<Buffer> memory_;
 };
 
-// A model's tensors, side by side in one pool.
+// A model's tensors, all of them parts of one pool.
 class RandomTensors final : public TensorSource {
  public:
   static StatusOr<std::unique_ptr<RandomTensors>> Create(
