@@ -14,9 +14,9 @@
 namespace switchyard {
 
 // Random BF16 numbers in the memory of a backend, which tensors of any shape are parts of: nothing
-// they say makes sense, everything they cost is real: the CUDA backend copies every weight to a place of its own. Only a few
-// megabytes come from the host; the backend copies them within its own memory, so that a model of
-// any size is there at once.
+// they say makes sense, everything they cost is real: the CUDA backend copies every weight to a
+// place of its own. Only a few megabytes come from the host; the backend copies them within its own
+// memory, so that a model of any size is there at once.
 class RandomPool {
  public:
   // Room for tensors of `elements` elements. Normal numbers of this deviation. `ops` must outlive
