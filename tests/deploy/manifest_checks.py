@@ -14,12 +14,12 @@ NON_ROOT = 65532  # USER of the Dockerfile
 
 def served_pages():
     """The paths that the server's HTTP port answers."""
-    return set(re.findall(r'AddPage\(server, "([^"]+)"', (ROOT / "server" / "http_pages.cc").read_text(encoding="utf-8")))
+    return set(re.findall(r'AddPage\(server, "([^"]+)"', (ROOT / "server/http/http_pages.cc").read_text(encoding="utf-8")))
 
 
 def served_gauges():
     """The gauges of /metrics."""
-    text = (ROOT / "server" / "metrics_page.cc").read_text(encoding="utf-8")
+    text = (ROOT / "server/metrics/metrics_page.cc").read_text(encoding="utf-8")
     return {f"switchyard_{name}" for name in re.findall(r'families\.Gauge\(\s*"(\w+)"', text)}
 
 

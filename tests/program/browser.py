@@ -9,6 +9,11 @@ import tempfile
 
 PROGRAM = shutil.which("chromium")
 ANSWER_TIMEOUT_S = 60
+SERVER_ERROR = -32000  # of JSON-RPC: the protocol has no code of its own for a page that goes while it is asked
+
+
+class PageLeft(RuntimeError):
+    """The page went, and with it what it was asked."""
 
 
 class Browser:
@@ -45,11 +50,17 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_until(self, expression):
-        """Returns when the expression is true; False when it is not within the time of an answer."""
-        return self.evaluate(
+        """Returns when the expression is true; False when it is not within the time of an answer. Goes on asking the next page
+        where one takes the other's place."""
+        promise = (
             "new Promise(done => { const end = Date.now() + %d; const look = () => (%s) ? done(true) : "
             "Date.now() > end ? done(false) : setTimeout(look, 20); look(); })" % (500 * ANSWER_TIMEOUT_S, expression)
         )
+        while True:
+            try:
+                return self.evaluate(promise)
+            except PageLeft:
+                continue
 
     def _call(self, method, **parameters):
         self._last_id += 1
@@ -60,6 +71,8 @@ class Browser:
         while True:
             answer = self._read()
             if answer.get("id") == self._last_id:
+                if answer.get("error", {}).get("code") == SERVER_ERROR:
+                    raise PageLeft(f"{method}: {answer['error']}")
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
