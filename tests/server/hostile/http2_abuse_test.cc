@@ -35,6 +35,15 @@ std::optional<Http2Frame> ReadFrameOfType(const RawConnection& connection, uint8
   return frame;
 }
 
+// To a ping of the client's; the server pings, too, to measure the connection.
+std::optional<Http2Frame> ReadPingAnswer(const RawConnection& connection) {
+  std::optional<Http2Frame> frame = ReadFrameOfType(connection, kHttp2Ping);
+  while (frame && (frame->flags & kHttp2Ack) == 0) {
+    frame = ReadFrameOfType(connection, kHttp2Ping);
+  }
+  return frame;
+}
+
 TEST_F(HostileClients, ThatPingTooOftenAreToldSoAndCutOff) {
   const RawConnection pinging(grpc_port());
   // Three of four come sooner than half a second after the one before.
@@ -76,9 +85,8 @@ TEST(PoliteClient, MayPingForAsLongAsItsStreamIsOpen) {
 
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(polite.Send(kPing));
-    std::optional<Http2Frame> answer = ReadFrameOfType(polite, kHttp2Ping);
+    const std::optional<Http2Frame> answer = ReadPingAnswer(polite);
     ASSERT_TRUE(answer.has_value());
-    EXPECT_EQ(answer->flags, kHttp2Ack);
     EXPECT_EQ(answer->payload, "12345678");
     // The server counts from when it read the ping, which was before its answer came.
     const Clock::time_point next = Clock::now() + 2 * kInterval;
