@@ -109,7 +109,6 @@ class HostileHost : public HostileClients {
  protected:
   static ServerOptions Options() {
     ServerOptions options = OnBothPorts();
-    options.serving.max_streams = 60;
     options.serving.max_streams_per_host = 50;
     return options;
   }
