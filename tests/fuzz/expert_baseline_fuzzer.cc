@@ -37,22 +37,9 @@ void ExpectTheSameAgain(const ExpertBaseline& baseline) {
   }
 }
 
-v1::GetModelInfoResponse InfoOf(const ExpertStatistics& statistics) {
-  v1::GetModelInfoResponse info;
-  for (const RouterStatistics& router : statistics.routers) {
-    v1::RouterInfo& described = *info.add_routers();
-    described.set_layer(static_cast<int32_t>(router.layer));
-    described.set_kind(NameOf(router.kind));
-    described.set_heads(static_cast<int32_t>(router.heads));
-    described.set_experts(static_cast<int32_t>(router.experts));
-    described.set_top_k(static_cast<int32_t>(router.top_k));
-  }
-  return info;
-}
-
 void ExpectDrift(const ExpertBaseline& baseline) {
   static const ExpertStatistics statistics = TwoRouters();
-  static const v1::GetModelInfoResponse info = InfoOf(statistics);
+  static const v1::GetModelInfoResponse info = TwoRoutersInfo();
   if (!CheckBaselineFits(baseline, info).ok()) {
     return;
   }

@@ -16,19 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-v1::GetModelInfoResponse TwoRoutersInfo() {
-  v1::GetModelInfoResponse info;
-  for (const RouterStatistics& router : TwoRouters().routers) {
-    v1::RouterInfo& described = *info.add_routers();
-    described.set_layer(static_cast<int32_t>(router.layer));
-    described.set_kind(NameOf(router.kind));
-    described.set_heads(static_cast<int32_t>(router.heads));
-    described.set_experts(static_cast<int32_t>(router.experts));
-    described.set_top_k(static_cast<int32_t>(router.top_k));
-  }
-  return info;
-}
-
 class ExpertBaselineFile : public ::testing::Test {
  protected:
   Status ReadingOf(const std::string& text) {

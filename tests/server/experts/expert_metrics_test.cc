@@ -16,18 +16,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What GetModelInfo says of the model whose counts are TwoRouters().
-v1::GetModelInfoResponse TwoRoutersInfo() {
-  v1::GetModelInfoResponse info;
-  v1::RouterInfo& attention = *info.add_routers();
-  attention.set_heads(1);
-  attention.set_experts(2);
-  v1::RouterInfo& value = *info.add_routers();
-  value.set_heads(2);
-  value.set_experts(2);
-  return info;
-}
-
 class ExpertMetrics : public ::testing::Test {
  protected:
   // The series of a scrape at this level.
