@@ -7,25 +7,6 @@
 
 namespace switchyard {
 
-void GenerateOnce::Deliver() {
-  Status status;
-  {
-    const MutexLock lock(mutex_);
-    if (generation_ == nullptr) {
-      return;
-    }
-    TokenStream::Taken taken = generation_->Take();
-    for (const TokenStream::Part& part : taken.parts) {
-      Collect(part);
-    }
-    if (taken.ends.empty()) {
-      return;
-    }
-    status = Answer(generation_->End(taken));
-  }
-  Finish(ToGrpcStatus(status));
-}
-
 void GenerateOnce::Collect(const TokenStream::Part& part) {
   const v1::Delta& delta = part.delta;
   prompt_.mutable_tokens()->MergeFrom(part.prompt.tokens());
@@ -40,7 +21,7 @@ void GenerateOnce::Collect(const TokenStream::Part& part) {
   completions_[index].mutable_logprobs()->MergeFrom(delta.logprobs());
 }
 
-Status GenerateOnce::Answer(GenerationEnd end) {
+Status GenerateOnce::Answer(GenerationEnd end, grpc::ByteBuffer& bytes) {
   RETURN_IF_ERROR(end.status);
   completions_.resize(end.completions.size());
   v1::GenerateOnceResponse response;
@@ -56,7 +37,7 @@ Status GenerateOnce::Answer(GenerationEnd end) {
   }
   response.mutable_prompt_logprobs()->Swap(prompt_.mutable_tokens());
   response.mutable_finished()->Swap(&end.finished);
-  return SerializeMessage(response, response_);
+  return SerializeMessage(response, bytes);
 }
 
 }  // namespace switchyard

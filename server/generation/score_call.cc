@@ -7,28 +7,13 @@
 
 namespace switchyard {
 
-void ScoreCall::Deliver() {
-  Status status;
-  {
-    const MutexLock lock(mutex_);
-    if (generation_ == nullptr) {
-      return;
-    }
-    TokenStream::Taken taken = generation_->Take();
-    for (const TokenStream::Part& part : taken.parts) {
-      const auto index = static_cast<size_t>(part.delta.completion());
-      collected_.resize(std::max(collected_.size(), index + 1));
-      collected_[index].MergeFrom(part.prompt);
-    }
-    if (taken.ends.empty()) {
-      return;
-    }
-    status = Answer(generation_->End(taken));
-  }
-  Finish(ToGrpcStatus(status));
+void ScoreCall::Collect(const TokenStream::Part& part) {
+  const auto index = static_cast<size_t>(part.delta.completion());
+  collected_.resize(std::max(collected_.size(), index + 1));
+  collected_[index].MergeFrom(part.prompt);
 }
 
-Status ScoreCall::Answer(GenerationEnd end) {
+Status ScoreCall::Answer(GenerationEnd end, grpc::ByteBuffer& bytes) {
   RETURN_IF_ERROR(end.status);
   collected_.resize(end.completions.size());
   v1::ScoreResponse response;
@@ -47,7 +32,7 @@ Status ScoreCall::Answer(GenerationEnd end) {
     scored += score.token_ids_size();
   }
   response.mutable_usage()->set_completion_tokens(scored);
-  return SerializeMessage(response, response_);
+  return SerializeMessage(response, bytes);
 }
 
 }  // namespace switchyard
